@@ -76,7 +76,7 @@ impl Style {
         }
     }
 
-    const NAMED: [(&'static str, Style); 4] =
+    const NAMED_STYLES: [(&'static str, Style); 4] =
         [("", Style::Decimal), ("?", Style::Decimal), ("x", Style::Hexadecimal), ("#x", Style::PrefixedHexadecimal)];
 
     /// Returns the text of a value from its decimal text and its bits.
@@ -107,7 +107,7 @@ pub fn pieces(text: &str) -> Option<Vec<MessagePart<'_>>> {
             all.push(MessagePart::Text(std::mem::take(&mut plain)));
         }
         let (argument, style) = inside.split_once(':').unwrap_or((inside, ""));
-        let style = Style::NAMED.into_iter().find(|(name, _)| *name == style.trim()).map(|(_, style)| style);
+        let style = Style::NAMED_STYLES.into_iter().find(|(name, _)| *name == style.trim()).map(|(_, style)| style);
         all.push(MessagePart::Value { argument: argument.trim(), style });
         rest = after;
     }

@@ -395,7 +395,7 @@ fn top_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
             // Two rows with more elements than are read at once.
             (2, 8192 + 1100, most, 0.97, Among::Long([900.0, 1024.0])),
             // In each row, the two digits of the k-th token belong to two other warps.
-            (SPREAD.len(), most + 76, most, 0.9, Among::Spread),
+            (DIGIT_WARPS.len(), most + 76, most, 0.9, Among::Spread),
         ],
     };
     for (t, size) in EXTREMES {
@@ -433,7 +433,7 @@ fn top_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 /// The warps whose threads have the first and the second digit of a row's 1024th logit.
-const SPREAD: [[usize; 2]; 3] = [[5, 8], [9, 16], [0, 17]];
+const DIGIT_WARPS: [[usize; 2]; 3] = [[5, 8], [9, 16], [0, 17]];
 
 /// The logits of a draw.
 #[derive(Clone, Copy, Debug)]
@@ -451,7 +451,7 @@ enum Among {
     /// first of a thread's second iteration. Odd rows begin after the least and end with the
     /// largest logit.
     Long([f64; 2]),
-    /// Logits with digits of each warp. The 1024th has digits of the warps in [`SPREAD`].
+    /// Logits with digits of each warp. The 1024th has digits of the warps in [`DIGIT_WARPS`].
     Spread,
     /// Equal logits.
     Equal,
@@ -506,7 +506,7 @@ impl Among {
                 let digit = |warp: usize| (2047 - 64 * warp - 32) as u64;
                 let score = |first: u64, second: u64| score_of(first << 53 | second << 42);
                 let element = |row: usize, i: usize| {
-                    let [first, second] = SPREAD[row].map(digit);
+                    let [first, second] = DIGIT_WARPS[row].map(digit);
                     match i {
                         0..32 => score(digit(i), second),
                         32..64 => score(first, digit(i - 32)),
@@ -572,7 +572,7 @@ fn likeliest_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         ([0, 9], 9, [1, 3], Among::Drawn),
         ([1, 1100], 1024, [2, 550], Among::Fine([0.0; 2])),
         ([1, 256], 256, [1, 200], Among::Digits([0.0; 2])),
-        ([SPREAD.len(), 1100], 1100, [1, 1024], Among::Spread),
+        ([DIGIT_WARPS.len(), 1100], 1100, [1, 1024], Among::Spread),
         // A thread has several elements, and a part has the maximum size.
         ([1, 9000], 8192, [2, 5], Among::Drawn),
         ([1, 8195], 8191, [2, 8190], Among::Drawn),

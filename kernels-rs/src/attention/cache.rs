@@ -219,8 +219,8 @@ mod items {
         /// The form in which a lane keeps loaded elements until it needs their numbers.
         type Kept: Copy;
         /// The number of numbers in a `Kept`.
-        const TOGETHER: usize;
-        /// Packs the first `TOGETHER` numbers of neighboring elements.
+        const KEPT_NUMBERS: usize;
+        /// Packs the first `KEPT_NUMBERS` numbers of neighboring elements.
         fn keep(elements: [Self; 4]) -> Self::Kept;
         /// Returns number `i` of `kept`, exactly.
         fn widen(kept: Self::Kept, i: usize) -> f32;
@@ -238,7 +238,7 @@ mod items {
         const INTEGERS: bool = false;
         /// The factor by which results of [`dot`](Self::dot) are multiplied.
         const UNIT: f32 = 1.0;
-        /// Packs the `TOGETHER` integers of 16 bits that [`dot`](Self::dot) takes.
+        /// Packs the `KEPT_NUMBERS` integers of 16 bits that [`dot`](Self::dot) takes.
         fn pack(_q: [i32; 8]) -> [u32; 4] {
             [0; 4]
         }
@@ -258,7 +258,7 @@ mod items {
     impl StoredElement for f32 {
         const NUMBERS: usize = 1;
         type Kept = f32;
-        const TOGETHER: usize = 1;
+        const KEPT_NUMBERS: usize = 1;
         fn keep(elements: [f32; 4]) -> f32 {
             elements[0]
         }
@@ -279,7 +279,7 @@ mod items {
     impl StoredElement for f16 {
         const NUMBERS: usize = 1;
         type Kept = f16;
-        const TOGETHER: usize = 1;
+        const KEPT_NUMBERS: usize = 1;
         fn keep(elements: [f16; 4]) -> f16 {
             elements[0]
         }
@@ -300,7 +300,7 @@ mod items {
     impl StoredElement for bf16 {
         const NUMBERS: usize = 1;
         type Kept = bf16;
-        const TOGETHER: usize = 1;
+        const KEPT_NUMBERS: usize = 1;
         fn keep(elements: [bf16; 4]) -> bf16 {
             elements[0]
         }
@@ -321,7 +321,7 @@ mod items {
     impl StoredElement for i8 {
         const NUMBERS: usize = 1;
         type Kept = i32;
-        const TOGETHER: usize = 4;
+        const KEPT_NUMBERS: usize = 4;
         fn keep(elements: [i8; 4]) -> i32 {
             int::word(elements)
         }
@@ -360,7 +360,7 @@ mod items {
     impl StoredElement for u32 {
         const NUMBERS: usize = 8;
         type Kept = u32;
-        const TOGETHER: usize = 8;
+        const KEPT_NUMBERS: usize = 8;
         fn keep(elements: [u32; 4]) -> u32 {
             elements[0]
         }

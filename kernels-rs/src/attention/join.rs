@@ -8,7 +8,7 @@ use kernel_dsl::prelude::*;
 pub const ROWS_IN_FLIGHT: usize = 4;
 /// Parts of these rows that are in flight at once.
 #[device]
-const AHEAD: usize = 2;
+const LOADS_AHEAD: usize = 2;
 /// The maximum number of parts: each lane holds the sums of one part.
 #[device]
 pub const MAX_PARTS: usize = 32;
@@ -42,16 +42,16 @@ pub fn reduce_parts<const WIDTH: usize>(
         scales[i] = fast::exp2((max - top.max(f32::MIN)) * std::f32::consts::LOG2_E);
         sums[i] = (top, warp::sum(sum * scales[i]), [0.0; 4]);
     }
-    for p in rolled((0..n).step_by(AHEAD)) {
-        let mut x = [[[0.0f32; 4]; ROWS_IN_FLIGHT]; AHEAD];
-        for a in unroll(0..AHEAD) {
+    for p in rolled((0..n).step_by(LOADS_AHEAD)) {
+        let mut x = [[[0.0f32; 4]; ROWS_IN_FLIGHT]; LOADS_AHEAD];
+        for a in unroll(0..LOADS_AHEAD) {
             for i in unroll(0..ROWS_IN_FLIGHT) {
                 if p + a < n && lane * 4 < WIDTH {
                     x[a][i] = partial.load::<4>((p + a, (first + i).min(last), lane * 4));
                 }
             }
         }
-        for a in unroll(0..AHEAD) {
+        for a in unroll(0..LOADS_AHEAD) {
             for i in unroll(0..ROWS_IN_FLIGHT) {
                 let scale = warp::shuffle(scales[i], (p + a) % 32);
                 for e in unroll(0..4) {

@@ -281,8 +281,8 @@ mod items {
             scale = if rows.of.are_values { scales.value(at, d) } else { scales.key(at, d) };
         }
         let mut kept = [K::keep(few); 4];
-        for i in unroll(1..4 / K::TOGETHER) {
-            let e = i * K::TOGETHER;
+        for i in unroll(1..4 / K::KEPT_NUMBERS) {
+            let e = i * K::KEPT_NUMBERS;
             kept[i] = K::keep([few[e], few[(e + 1) % 4], few[(e + 2) % 4], few[(e + 3) % 4]]);
         }
         StoredNumbers { kept, scale }
@@ -299,7 +299,7 @@ mod items {
             let x = if K::NUMBERS > 1 {
                 K::widen(K::beginning_at(kept.kept[0], col % K::NUMBERS), i)
             } else {
-                K::widen(kept.kept[i / K::TOGETHER], i % K::TOGETHER)
+                K::widen(kept.kept[i / K::KEPT_NUMBERS], i % K::KEPT_NUMBERS)
             };
             if C::SCALED { x * kept.scale.to_f32() } else { x }
         }

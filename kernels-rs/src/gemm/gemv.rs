@@ -150,7 +150,7 @@ const STAGED: usize = 512;
 
 /// The number of pieces of B that a lane has in flight if there is one row to multiply them with.
 #[device]
-const AHEAD: usize = 4;
+const LOADS_AHEAD: usize = 4;
 
 /// Computes C ← epilogue(α·A·Bᵀ + β·C), with B stored as [N, K] row-major, and `R` rows of C by `W`
 /// columns per warp.
@@ -204,15 +204,15 @@ pub fn gemv_t<
     let depth = a.cols();
     let mut acc = [[0.0f32; W]; R];
     if R == 1 {
-        for k0 in (0..depth).step_by(32 * P * AHEAD) {
+        for k0 in (0..depth).step_by(32 * P * LOADS_AHEAD) {
             let k = k0 + warp::lane() * P;
-            let mut w = [[[B::from_f32(0.0); P]; W]; AHEAD];
-            for u in unroll(0..AHEAD) {
+            let mut w = [[[B::from_f32(0.0); P]; W]; LOADS_AHEAD];
+            for u in unroll(0..LOADS_AHEAD) {
                 for i in unroll(0..W) {
                     w[u][i] = piece::<B, V, P>(b, (col0 + i).min(b.rows() - 1), k + u * 32 * P, depth);
                 }
             }
-            for u in unroll(0..AHEAD) {
+            for u in unroll(0..LOADS_AHEAD) {
                 let x = piece::<A, V, P>(a, row0, k + u * 32 * P, depth).map(A::to_f32);
                 for i in unroll(0..W) {
                     for j in unroll(0..P) {

@@ -17,7 +17,7 @@ mod outputs {
     /// A type of the elements of C.
     pub trait Output: Number {
         /// Whether elements are scaled numbers instead of sums.
-        const REAL: bool;
+        const HAS_SCALE: bool;
         /// Returns the element of a sum.
         fn from_sum(sum: i32) -> Self;
         /// Converts `x` to an element. An integer is `x` · `inverse`, rounded, plus
@@ -26,7 +26,7 @@ mod outputs {
     }
 
     impl Output for i32 {
-        const REAL: bool = false;
+        const HAS_SCALE: bool = false;
         fn from_sum(sum: i32) -> i32 {
             sum
         }
@@ -36,7 +36,7 @@ mod outputs {
     }
 
     impl Output for f32 {
-        const REAL: bool = true;
+        const HAS_SCALE: bool = true;
         fn from_sum(sum: i32) -> f32 {
             sum as f32
         }
@@ -46,7 +46,7 @@ mod outputs {
     }
 
     impl Output for f16 {
-        const REAL: bool = true;
+        const HAS_SCALE: bool = true;
         fn from_sum(sum: i32) -> f16 {
             f16::from_f32(sum as f32)
         }
@@ -56,7 +56,7 @@ mod outputs {
     }
 
     impl Output for i8 {
-        const REAL: bool = true;
+        const HAS_SCALE: bool = true;
         fn from_sum(sum: i32) -> i8 {
             sum.clamp(-128, 127) as i8
         }
@@ -129,7 +129,7 @@ fn finish<C: Output, E: Epilogue, const N: usize>(
     epilogue: E,
 ) {
     let mut out = [C::from_sum(0); N];
-    if C::REAL {
+    if C::HAS_SCALE {
         let mut x = [0.0f32; N];
         let sa = pick(scale_a, 1.0, batch, c.dim(1), row);
         for j in unroll(0..N) {

@@ -5,7 +5,7 @@ use kernel_dsl::prelude::*;
 
 /// The number of accesses that a thread has in flight.
 #[device]
-const AHEAD: usize = 4;
+const LOADS_AHEAD: usize = 4;
 
 /// Returns the state of thread `thread` of `T`, for a row's elements `from` to `to`, `V` at once.
 /// Indices count from `base`.
@@ -19,11 +19,11 @@ fn of_thread<X: Float, M: Monoid, const T: usize, const V: usize>(
     thread: usize,
 ) -> M::State {
     let mut state = [M::ZERO; V];
-    for first in (from + thread * V..to).step_by(T * V * AHEAD) {
-        let held: [[X; V]; AHEAD] = std::array::from_fn(|i| {
+    for first in (from + thread * V..to).step_by(T * V * LOADS_AHEAD) {
+        let held: [[X; V]; LOADS_AHEAD] = std::array::from_fn(|i| {
             if first + i * T * V < to { x.load((row, first + i * T * V)) } else { [X::default(); V] }
         });
-        for i in unroll(0..AHEAD) {
+        for i in unroll(0..LOADS_AHEAD) {
             if first + i * T * V < to {
                 for e in unroll(0..V) {
                     state[e] = M::join(state[e], M::take(held[i][e].to_f32(), base + first + i * T * V + e));
@@ -115,11 +115,11 @@ pub fn reduce_columns<X: Float, M: Monoid, const V: usize>(
     for matrix in (block::y()..x.dim(0)).step_by(grid::dim_y()) {
         let mut state = [M::ZERO; V];
         let rows = if col < x.dim(2) { to } else { 0 };
-        for first in (from + thread::y()..rows).step_by(8 * AHEAD) {
-            let held: [[X; V]; AHEAD] = std::array::from_fn(|i| {
+        for first in (from + thread::y()..rows).step_by(8 * LOADS_AHEAD) {
+            let held: [[X; V]; LOADS_AHEAD] = std::array::from_fn(|i| {
                 if first + 8 * i < rows { x.load((matrix, first + 8 * i, col)) } else { [X::default(); V] }
             });
-            for i in unroll(0..AHEAD) {
+            for i in unroll(0..LOADS_AHEAD) {
                 if first + 8 * i < rows {
                     for e in unroll(0..V) {
                         state[e] = M::join(state[e], M::take(held[i][e].to_f32(), first + 8 * i));
@@ -182,10 +182,10 @@ pub fn join_columns<M: Monoid>(parts: View<M::State, 3>, n: usize, mut y: ViewMu
     let to = if col < parts.dim(2) { parts.dim(1) } else { 0 };
     for matrix in (block::y()..parts.dim(0)).step_by(grid::dim_y()) {
         let mut state = M::ZERO;
-        for first in (thread::y()..to).step_by(8 * AHEAD) {
-            let held: [M::State; AHEAD] =
+        for first in (thread::y()..to).step_by(8 * LOADS_AHEAD) {
+            let held: [M::State; LOADS_AHEAD] =
                 std::array::from_fn(|i| if first + 8 * i < to { parts[(matrix, first + 8 * i, col)] } else { M::ZERO });
-            for i in unroll(0..AHEAD) {
+            for i in unroll(0..LOADS_AHEAD) {
                 state = M::join(state, held[i]);
             }
         }

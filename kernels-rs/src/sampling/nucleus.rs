@@ -49,7 +49,7 @@ const THREADS: usize = 1024;
 
 /// The columns of a thread that are loaded before one is used.
 #[device]
-const AHEAD: usize = 4;
+const LOADS_AHEAD: usize = 4;
 
 /// The bits of the lower word of a probability. 2048 lower words add up to less than 2³², and so do
 /// 2048 upper words, which have 20 bits.
@@ -94,9 +94,9 @@ fn columns(part: usize, parts: usize, cols: usize) -> [usize; 2] {
 /// Loads the thread's logits of the columns from `base` on, all before the first is used. A column
 /// from `end` on gives a NaN.
 #[device]
-fn loaded<T: Float>(logits: View<T, 2>, row: usize, base: usize, end: usize) -> [T; AHEAD] {
-    let mut x = [T::from_f32(f32::NAN); AHEAD];
-    for u in unroll(0..AHEAD) {
+fn loaded<T: Float>(logits: View<T, 2>, row: usize, base: usize, end: usize) -> [T; LOADS_AHEAD] {
+    let mut x = [T::from_f32(f32::NAN); LOADS_AHEAD];
+    for u in unroll(0..LOADS_AHEAD) {
         let i = base + u * LEVELS + thread::x();
         if i < end {
             x[u] = logits[(row, i)];
@@ -194,9 +194,9 @@ pub fn ends_of_parts<T: Float>(logits: View<T, 2>, mut ends: ViewMut<Ends, 2>, m
         sums[(row, t)] = 0;
     }
     let mut own = no_ends();
-    for base in (first..end).step_by(AHEAD * LEVELS) {
+    for base in (first..end).step_by(LOADS_AHEAD * LEVELS) {
         let x = loaded(logits, row, base, end);
-        for u in unroll(0..AHEAD) {
+        for u in unroll(0..LOADS_AHEAD) {
             let x = x[u].to_f32();
             own = merge_ends(own, Ends { largest: x, smallest: x });
         }
@@ -230,10 +230,10 @@ pub fn level_sums<T: Float>(
     low[t] = 0;
     high[t] = 0;
     let mut own = 0u64;
-    for base in rolled((first..end).step_by(AHEAD * LEVELS)) {
+    for base in rolled((first..end).step_by(LOADS_AHEAD * LEVELS)) {
         let x = loaded(logits, row, base, end);
         block::sync();
-        for u in unroll(0..AHEAD) {
+        for u in unroll(0..LOADS_AHEAD) {
             let x = x[u].to_f32();
             let own = weight(x, levels.measure);
             if own > 0 {
@@ -282,9 +282,9 @@ pub fn level_tokens<T: Float>(
     let levels = levels(ends.at(row), temperature, unit);
     let cut = cut(sums.at(row), top_p, levels.measure);
     let (mut own, mut count) = (0u64, 0u32);
-    for base in (first..end).step_by(AHEAD * LEVELS) {
+    for base in (first..end).step_by(LOADS_AHEAD * LEVELS) {
         let x = loaded(logits, row, base, end);
-        for u in unroll(0..AHEAD) {
+        for u in unroll(0..LOADS_AHEAD) {
             let x = x[u].to_f32();
             let level = level_of(x, levels);
             if level < cut.level {

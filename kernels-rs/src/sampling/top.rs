@@ -27,7 +27,7 @@ const THREADS: usize = 1024;
 // The elements of a thread that are loaded before one is used: the latency of a load is longer than
 // the work on an element.
 #[device]
-const AHEAD: usize = 8;
+const LOADS_AHEAD: usize = 8;
 
 /// The number of different digits of a round.
 #[device]
@@ -35,15 +35,15 @@ const DIGITS: usize = 2048;
 
 #[device]
 mod items {
-    use super::{AHEAD, THREADS};
+    use super::{LOADS_AHEAD, THREADS};
     use kernel_dsl::prelude::*;
 
-    /// Elements and their ranks. A block reads `AHEAD · THREADS` of them at once.
+    /// Elements and their ranks. A block reads `LOADS_AHEAD · THREADS` of them at once.
     pub trait Ranked: Copy {
         /// An element as it is stored.
         type Stored: Copy;
         /// Returns elements `base` + u · `THREADS` + t of thread t, with zeros from `to` on.
-        fn elements(&self, base: usize, to: usize) -> [Self::Stored; AHEAD];
+        fn elements(&self, base: usize, to: usize) -> [Self::Stored; LOADS_AHEAD];
         /// Returns the rank of element `i`.
         fn rank(element: Self::Stored, i: usize) -> u64;
     }
@@ -53,12 +53,12 @@ mod items {
     #[derive(Clone, Copy)]
     pub struct Scores {
         /// The scores as [orderable](super::super::best::orderable) integers.
-        pub of: [u32; AHEAD],
+        pub of: [u32; LOADS_AHEAD],
     }
 
     impl Ranked for Scores {
         type Stored = u32;
-        fn elements(&self, _base: usize, _to: usize) -> [u32; AHEAD] {
+        fn elements(&self, _base: usize, _to: usize) -> [u32; LOADS_AHEAD] {
             self.of
         }
         fn rank(element: u32, i: usize) -> u64 {
@@ -75,9 +75,9 @@ mod items {
 
     impl Ranked for Ranks {
         type Stored = u64;
-        fn elements(&self, base: usize, to: usize) -> [u64; AHEAD] {
-            let mut ranks = [0u64; AHEAD];
-            for u in unroll(0..AHEAD) {
+        fn elements(&self, base: usize, to: usize) -> [u64; LOADS_AHEAD] {
+            let mut ranks = [0u64; LOADS_AHEAD];
+            for u in unroll(0..LOADS_AHEAD) {
                 let i = base + u * THREADS + thread::x();
                 if i < to {
                     ranks[u] = self.of[i];
@@ -111,9 +111,9 @@ fn largest<R: Ranked>(of: R, from: usize, to: usize, need: u32) -> (u64, u32) {
         counts[t] = 0;
         counts[t + THREADS] = 0;
         block::sync();
-        for base in rolled((from..to).step_by(AHEAD * THREADS)) {
+        for base in rolled((from..to).step_by(LOADS_AHEAD * THREADS)) {
             let elements = of.elements(base, to);
-            for u in unroll(0..AHEAD) {
+            for u in unroll(0..LOADS_AHEAD) {
                 let rank = R::rank(elements[u], base + u * THREADS + t);
                 if bits == 64 || rank >> bits == prefix {
                     let digit = (rank >> shift) as u32 & ((1 << (bits - shift)) - 1);
@@ -161,8 +161,8 @@ pub fn likeliest_of_parts<T: Float>(logits: View<T, 2>, each: usize, mut ranks: 
     let k = ranks.dim(2);
     let from = (part * each).min(logits.cols());
     let to = (from + each).min(logits.cols());
-    let mut scores = Scores { of: [0; AHEAD] };
-    for u in unroll(0..AHEAD) {
+    let mut scores = Scores { of: [0; LOADS_AHEAD] };
+    for u in unroll(0..LOADS_AHEAD) {
         let i = from + u * THREADS + thread::x();
         if i < to {
             scores.of[u] = orderable(logits[(row, i)].to_f32());
@@ -174,14 +174,14 @@ pub fn likeliest_of_parts<T: Float>(logits: View<T, 2>, each: usize, mut ranks: 
     }
     // A bit for each kept column.
     let mut kept = 0u32;
-    for u in unroll(0..AHEAD) {
+    for u in unroll(0..LOADS_AHEAD) {
         let i = from + u * THREADS + thread::x();
         let keep = scores.of[u] != 0 && Scores::rank(scores.of[u], i) >> bits >= prefix;
         kept |= (keep as u32) << u as u32;
     }
     let (before, total) = block::scan(kept.count_ones(), 0, |a, b| a + b);
     let mut at = before as usize;
-    for u in unroll(0..AHEAD) {
+    for u in unroll(0..LOADS_AHEAD) {
         if kept >> u as u32 & 1 == 1 {
             ranks[(row, part, at)] = Scores::rank(scores.of[u], from + u * THREADS + thread::x());
             at += 1;
@@ -245,9 +245,9 @@ pub fn sample_top<const K: usize>(
         count[0] = 0;
     }
     block::sync();
-    for base in rolled((0..ranks.cols()).step_by(AHEAD * THREADS)) {
+    for base in rolled((0..ranks.cols()).step_by(LOADS_AHEAD * THREADS)) {
         let all = of.elements(base, ranks.cols());
-        for u in unroll(0..AHEAD) {
+        for u in unroll(0..LOADS_AHEAD) {
             if all[u] != 0 && all[u] >> bits >= prefix {
                 s[count.fetch_add(0, 1) as usize] = all[u];
             }

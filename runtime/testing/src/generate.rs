@@ -150,7 +150,7 @@ impl Gen {
         self.array(n, T::draw)
     }
 
-    /// Draws `n` values, one in four of them [special](Draw::SPECIAL).
+    /// Draws `n` values, one in four of them [special](Draw::SPECIAL_VALUES).
     pub fn special_values<T: Draw>(&mut self, n: usize) -> Vec<T> {
         self.array(n, Random::special)
     }
@@ -221,7 +221,7 @@ impl Gen {
         Input::slice(&self.values::<T>(n))
     }
 
-    /// Draws a slice of `n` values, one in four of them [special](Draw::SPECIAL).
+    /// Draws a slice of `n` values, one in four of them [special](Draw::SPECIAL_VALUES).
     pub fn special_slice<T: Draw>(&mut self, n: usize) -> Input {
         Input::slice(&self.special_values::<T>(n))
     }

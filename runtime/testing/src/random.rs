@@ -113,7 +113,7 @@ impl Random {
 
     /// Returns a value; one in four is special.
     pub(super) fn special<T: Draw>(&mut self) -> T {
-        let special = (self.below(4) == 0).then(|| self.choose(T::SPECIAL).copied()).flatten();
+        let special = (self.below(4) == 0).then(|| self.choose(T::SPECIAL_VALUES).copied()).flatten();
         special.unwrap_or_else(|| T::draw(self))
     }
 }
@@ -162,7 +162,7 @@ impl Simple {
 /// An element type whose values can be drawn at random.
 pub trait Draw: Element + std::fmt::Debug {
     /// Values at which kernels tend to fail.
-    const SPECIAL: &'static [Self];
+    const SPECIAL_VALUES: &'static [Self];
     /// The largest finite value, in the precision of `f64`.
     const LARGEST_FINITE: f64;
     /// The smallest positive normal value; 1 for integers.
@@ -180,7 +180,7 @@ pub trait Draw: Element + std::fmt::Debug {
 macro_rules! draw {
     (integers: $($i:ty = $draw:expr),*; floats: $($f:ty)*) => {
         $(impl Draw for $i {
-            const SPECIAL: &'static [$i] = &[0, 1, <$i>::MAX, <$i>::MIN, <$i>::MAX - 1, <$i>::MAX / 2 + 1];
+            const SPECIAL_VALUES: &'static [$i] = &[0, 1, <$i>::MAX, <$i>::MIN, <$i>::MAX - 1, <$i>::MAX / 2 + 1];
             const LARGEST_FINITE: f64 = <$i>::MAX as f64;
             const SMALLEST_NORMAL: f64 = 1.0;
             const SMALLEST: f64 = 1.0;
@@ -203,7 +203,7 @@ macro_rules! draw {
             }
         })*
         $(impl Draw for $f {
-            const SPECIAL: &'static [$f] = &[
+            const SPECIAL_VALUES: &'static [$f] = &[
                 0.0,
                 -0.0,
                 1.0,
@@ -248,7 +248,7 @@ macro_rules! draw {
 macro_rules! draw_half {
     ($($h:ty)*) => {$(
         impl Draw for $h {
-            const SPECIAL: &'static [$h] = &[
+            const SPECIAL_VALUES: &'static [$h] = &[
                 <$h>::ZERO,
                 <$h>::NEG_ZERO,
                 <$h>::ONE,

@@ -64,9 +64,9 @@ pub fn value<T: Draw>() -> impl Strategy<Value = T> {
     prop_oneof![1 => select(simple::<T>()), 31 => drawn]
 }
 
-/// Draws a value, one in four of them [special](Draw::SPECIAL).
+/// Draws a value, one in four of them [special](Draw::SPECIAL_VALUES).
 pub fn special_value<T: Draw>() -> impl Strategy<Value = T> {
-    prop_oneof![1 => select(T::SPECIAL.to_vec()), 3 => value::<T>()]
+    prop_oneof![1 => select(T::SPECIAL_VALUES.to_vec()), 3 => value::<T>()]
 }
 
 /// Draws `n` ordinary values.
@@ -74,7 +74,7 @@ pub fn values<T: Draw>(n: usize) -> impl Strategy<Value = Vec<T>> {
     vec(value::<T>(), n)
 }
 
-/// Draws `n` values, one in four of them [special](Draw::SPECIAL).
+/// Draws `n` values, one in four of them [special](Draw::SPECIAL_VALUES).
 pub fn special_values<T: Draw>(n: usize) -> impl Strategy<Value = Vec<T>> {
     vec(special_value::<T>(), n)
 }

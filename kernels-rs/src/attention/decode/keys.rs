@@ -35,7 +35,7 @@ pub struct HeadCache<K: StoredElement, C: Scales, P: Pages> {
 #[device]
 #[derive(Clone, Copy)]
 pub struct LaneNumbers<K: StoredElement, const ELEMENTS: usize, const IN_FLIGHT: usize> {
-    /// The numbers. An element of `K::Kept` has `K::TOGETHER` of them.
+    /// The numbers. An element of `K::Kept` has `K::KEPT_NUMBERS` of them.
     pub raw: [[K::Kept; ELEMENTS]; IN_FLIGHT],
     /// The scales, 1 without scales.
     pub scales: [[f32; ELEMENTS]; IN_FLIGHT],
@@ -79,8 +79,8 @@ pub fn load_numbers<
                         x[e] = numbers[(at.plane, head, row, d / K::NUMBERS + e)];
                     }
                 }
-                for i in unroll(0..WIDE / K::TOGETHER) {
-                    let (kept, e) = (p * (WIDE / K::TOGETHER) + i, i * (K::TOGETHER / K::NUMBERS));
+                for i in unroll(0..WIDE / K::KEPT_NUMBERS) {
+                    let (kept, e) = (p * (WIDE / K::KEPT_NUMBERS) + i, i * (K::KEPT_NUMBERS / K::NUMBERS));
                     let neighbors = [e, (e + 1) % WIDE, (e + 2) % WIDE, (e + 3) % WIDE];
                     loaded.raw[u][kept] = K::keep(neighbors.map(|e| x[e]));
                 }
@@ -137,7 +137,7 @@ pub fn logits<
     let mut numbers = [[0.0f32; ELEMENTS]; IN_FLIGHT];
     for u in unroll(0..IN_FLIGHT) {
         for e in unroll(0..ELEMENTS) {
-            numbers[u][e] = K::widen(keys.raw[u][e / K::TOGETHER], e % K::TOGETHER);
+            numbers[u][e] = K::widen(keys.raw[u][e / K::KEPT_NUMBERS], e % K::KEPT_NUMBERS);
         }
     }
     let mut s = [0.0f32; SUMS];
@@ -149,7 +149,7 @@ pub fn logits<
         for u in unroll(0..IN_FLIGHT) {
             s[g * IN_FLIGHT + u] = if K::INTEGERS && !TOKENS {
                 let mut sum = 0i32;
-                for i in unroll(0..ELEMENTS / K::TOGETHER) {
+                for i in unroll(0..ELEMENTS / K::KEPT_NUMBERS) {
                     sum = K::dot(queries.packed[g][i], keys.raw[u][i], sum);
                 }
                 sum as f32 * (queries.units[g] * keys.scales[u][0])
@@ -252,7 +252,7 @@ pub fn add_values<
     for u in unroll(0..IN_FLIGHT) {
         let mut numbers = [0.0f32; ELEMENTS];
         for e in unroll(0..ELEMENTS) {
-            let (kept, i) = (values.raw[u][e / K::TOGETHER], e % K::TOGETHER);
+            let (kept, i) = (values.raw[u][e / K::KEPT_NUMBERS], e % K::KEPT_NUMBERS);
             numbers[e] = if TOKENS { K::widen(kept, i) } else { K::widen_by_sum(kept, i) };
         }
         for g in unroll(0..GROUP) {

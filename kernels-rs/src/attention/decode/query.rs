@@ -124,10 +124,10 @@ pub fn packed_query<K: StoredElement, const ELEMENTS: usize>(query: [f32; ELEMEN
     let mut packed = [[0u32; 4]; ELEMENTS];
     let (n, unit) = integers(query);
     let unit = unit * K::UNIT;
-    for i in unroll(0..ELEMENTS / K::TOGETHER) {
+    for i in unroll(0..ELEMENTS / K::KEPT_NUMBERS) {
         let mut together = [0i32; 8];
-        for e in unroll(0..K::TOGETHER) {
-            together[e] = n[i * K::TOGETHER + e];
+        for e in unroll(0..K::KEPT_NUMBERS) {
+            together[e] = n[i * K::KEPT_NUMBERS + e];
         }
         packed[i] = K::pack(together);
     }

@@ -9,10 +9,10 @@ use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// The maximum number of elements that a thread keeps in registers: of one matrix, and of each of
-/// two matrices.
+/// The maximum number of elements of one matrix that a thread keeps in registers.
 const MAX_KEPT_ELEMENTS: u32 = 16;
-const KEEPS_OF_TWO: u32 = 8;
+/// The maximum number of elements of each of two matrices that a thread keeps in registers.
+const MAX_KEPT_PAIRS: u32 = 8;
 
 /// Group norm (Wu, He, *Group Normalization*, 2018), computed in `f32` for any storage format.
 ///
@@ -140,7 +140,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         let ((x, channels), (dy, _)) = (self.rows(x)?, self.rows(dy)?);
         let begin = |wide| vec![rows_begin_at(x, wide), rows_begin_at(dy, wide), rows_begin_at(&dx, wide)];
         let wide = wide::<T>(spatial, begin);
-        let team = Team::of(on.device(), samples * self.groups, channels * spatial, KEEPS_OF_TWO);
+        let team = Team::of(on.device(), samples * self.groups, channels * spatial, MAX_KEPT_PAIRS);
         let none = on.scratch::<W>(0)?;
         let none = none.view([0])?;
         let weight = self.weight.unwrap_or(&none);

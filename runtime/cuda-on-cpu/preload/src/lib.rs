@@ -203,12 +203,12 @@ fn sibling_path(name: &str) -> Option<CString> {
 
 /// Returns `dlopen` of the C library.
 fn real() -> Option<Open> {
-    static REAL: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
-    let mut found = REAL.load(Ordering::Acquire);
+    static REAL_FUNCTION: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+    let mut found = REAL_FUNCTION.load(Ordering::Acquire);
     if found.is_null() {
         // SAFETY: the name ends with NUL.
         found = unsafe { dlsym(RTLD_NEXT, c"dlopen".as_ptr()) };
-        REAL.store(found, Ordering::Release);
+        REAL_FUNCTION.store(found, Ordering::Release);
     }
     // SAFETY: the symbol has this signature in every C library.
     (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, Open>(found) })

@@ -15,7 +15,7 @@ use crate::machine::livelock::Cycle;
 use crate::machine::memory::{SharedMemory, shared_memory};
 use crate::machine::order::BlockOrder;
 use crate::machine::shadow::{Shadow, TimeSlice};
-use crate::machine::{ACCESSES, ALL, Machine, OBSERVED, VALUES, Warp};
+use crate::machine::{ACCESSES, ALL, Machine, OBSERVED_TIER, VALUES, Warp};
 use crate::report::{Description, Thread};
 use crate::{Checks, Options, Program};
 use runtime_simt::{Interleaver, MAX_RESIDENT_BLOCKS, RunningGrid, Schedule, WarpState};
@@ -54,7 +54,7 @@ impl Machine<'_, '_> {
     /// `begun` is the first of them, if it has begun.
     pub fn run_interleaved(&mut self, begun: Option<SuspendedBlock>, numbers: impl Iterator<Item = u64>) -> bool {
         match self.options.checks {
-            _ if self.observer.is_some() => self.interleave::<OBSERVED>(begun, numbers),
+            _ if self.observer.is_some() => self.interleave::<OBSERVED_TIER>(begun, numbers),
             Checks::Values => self.interleave::<VALUES>(begun, numbers),
             Checks::Accesses => self.interleave::<ACCESSES>(begun, numbers),
             Checks::All => self.interleave::<ALL>(begun, numbers),
@@ -221,7 +221,7 @@ impl<const TIER: u8> RunningGrid for InterleavedLaunch<'_, '_, '_, TIER> {
                 // part.
                 machine.tick();
             }
-            let observed = TIER < OBSERVED || machine.observes();
+            let observed = TIER < OBSERVED_TIER || machine.observes();
             match observed {
                 true => machine.warp::<TIER>(&mut warps[warp]),
                 false => machine.warp::<ALL>(&mut warps[warp]),

@@ -21,7 +21,7 @@ use crate::machine::async_copy::Copies;
 use crate::machine::describe::DescribedTarget;
 use crate::machine::memory::word;
 use crate::machine::observer::Observer;
-use crate::machine::{Machine, OBSERVED, Warp};
+use crate::machine::{Machine, OBSERVED_TIER, Warp};
 use crate::report::{Description, Findings, Object, Thread};
 use kernel_dsl_compiler::Target as GpuTarget;
 use runtime_simt::number::value;
@@ -265,7 +265,7 @@ impl Machine<'_, '_> {
     pub fn report_looping_warps(&mut self, warps: &mut [Warp], elsewhere: Option<(Pc, Thread)>) {
         let Some((i, cycle)) = warps.iter().enumerate().find_map(|(i, w)| Some((i, w.cycle?))) else { return };
         let reads = self.observe_reads(warps, |machine, warps| {
-            machine.warp::<OBSERVED>(&mut warps[i]);
+            machine.warp::<OBSERVED_TIER>(&mut warps[i]);
             // The iteration continues after a barrier of the block that all other warps wait at.
             let block_sync = |warp: &Warp| {
                 warp.ended
@@ -279,7 +279,7 @@ impl Machine<'_, '_> {
                 }
                 for warp in warps.iter_mut().filter(|warp| !warp.ended) {
                     warp.waits = None;
-                    machine.warp::<OBSERVED>(warp);
+                    machine.warp::<OBSERVED_TIER>(warp);
                 }
             }
         });
@@ -339,7 +339,7 @@ impl Machine<'_, '_> {
         let site = warps.iter().find_map(|w| w.waits).unwrap_or_default();
         let reads = self.observe_reads(warps, |machine, warps| {
             for _ in 0..search.iterations {
-                warps.iter_mut().filter(|w| !w.ended).for_each(|w| machine.warp::<OBSERVED>(w));
+                warps.iter_mut().filter(|w| !w.ended).for_each(|w| machine.warp::<OBSERVED_TIER>(w));
             }
         });
         if let Some(warp) = warps.iter().find(|w| !w.ended) {

@@ -60,7 +60,7 @@ pub const ACCESSES: u8 = 1;
 /// All checks.
 pub const ALL: u8 = 2;
 /// All checks, with an [`Observer`].
-pub const OBSERVED: u8 = 3;
+pub const OBSERVED_TIER: u8 = 3;
 
 /// The parameters of a launch that all threads share.
 pub struct LaunchConstants {
@@ -265,7 +265,7 @@ impl<'p, 'm> Machine<'p, 'm> {
                 observer.observes(self.block)
             });
             match self.options.checks {
-                _ if observed => self.block::<OBSERVED>(&mut warps, &mut scheduler),
+                _ if observed => self.block::<OBSERVED_TIER>(&mut warps, &mut scheduler),
                 Checks::Values => self.block::<VALUES>(&mut warps, &mut scheduler),
                 Checks::Accesses => self.block::<ACCESSES>(&mut warps, &mut scheduler),
                 Checks::All => self.block::<ALL>(&mut warps, &mut scheduler),

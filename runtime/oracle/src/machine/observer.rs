@@ -1,7 +1,7 @@
 //! Observers of a running launch.
 //!
 //! An observer receives each instruction before and after it runs. Observed code is compiled
-//! separately (`OBSERVED`), so that a run without an observer pays nothing. The observers are in
+//! separately (`OBSERVED_TIER`), so that a run without an observer pays nothing. The observers are in
 //! module `observe`, above the machine. One traces a thread, one counts memory costs, and others
 //! follow values that are non-finite, undefined or imprecise. The search for infinite loops
 //! observes what a loop reads ([`livelock`](super::livelock)).

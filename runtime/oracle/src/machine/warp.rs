@@ -8,7 +8,7 @@ use crate::machine::cooperation::{matching, reduce};
 use crate::machine::livelock::{MAX_SPIN_ATOMICS, Search};
 use crate::machine::order::FenceEpochs;
 use crate::machine::shadow::Life;
-use crate::machine::{ACCESSES, ALL, Machine, OBSERVED, Warp};
+use crate::machine::{ACCESSES, ALL, Machine, OBSERVED_TIER, Warp};
 use crate::report::Description;
 use kernel_dsl_compiler::ir::{Binary, FenceScope};
 
@@ -84,7 +84,7 @@ impl Machine<'_, '_> {
             };
         }
         // An observer receives every instruction, so an observed run uses the code without fusion.
-        let insts = if TIER >= OBSERVED { &code.insts } else { &code.quick };
+        let insts = if TIER >= OBSERVED_TIER { &code.insts } else { &code.quick };
         while let Some(inst) = insts.get(pc as usize) {
             let site = pc;
             let inst = match *inst {
@@ -113,7 +113,7 @@ impl Machine<'_, '_> {
             pc += 1;
             warp_insts += 1;
             thread_insts += lanes;
-            if TIER >= OBSERVED {
+            if TIER >= OBSERVED_TIER {
                 self.notify_before(site, warp, mask);
             }
             match *inst {
@@ -372,7 +372,7 @@ impl Machine<'_, '_> {
                     break;
                 }
             }
-            if TIER >= OBSERVED {
+            if TIER >= OBSERVED_TIER {
                 self.notify_after(site, warp, mask, inst);
             }
         }

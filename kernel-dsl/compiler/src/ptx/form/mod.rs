@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Modifiers are in the given order; `{.ftz}` is optional. A name defined after the semicolon is
-//! replaced by one of its alternatives: those in braces, or those of a shared set ([`SETS`]).
+//! replaced by one of its alternatives: those in braces, or those of a shared set ([`MODIFIER_SETS`]).
 //! Operands named `d` or `p` are written, the others are read. Each has the last type of the
 //! instruction, or:
 //!
@@ -46,7 +46,7 @@
 
 mod notation;
 
-pub use notation::{SETS, row};
+pub use notation::{MODIFIER_SETS, row};
 
 use super::words::{Modifier, Opcode, Type, Version};
 

@@ -102,7 +102,7 @@ const fn alternatives(text: &[u8], name: &[u8]) -> Set {
 }
 
 /// The sets of modifiers that many rows share.
-pub const SETS: [(&str, &str); 20] = [
+pub const MODIFIER_SETS: [(&str, &str); 20] = [
     ("integer", "{.u16, .u32, .u64, .s16, .s32, .s64}"),
     ("any_integer", "{.u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64}"),
     ("unsigned", "{.u16, .u32, .u64}"),
@@ -128,9 +128,9 @@ pub const SETS: [(&str, &str); 20] = [
 /// Returns the shared set `name`.
 const fn shared(name: &[u8]) -> &'static str {
     let mut i = 0;
-    while i < SETS.len() {
-        if bytes_equal(SETS[i].0.as_bytes(), name) {
-            return SETS[i].1;
+    while i < MODIFIER_SETS.len() {
+        if bytes_equal(MODIFIER_SETS[i].0.as_bytes(), name) {
+            return MODIFIER_SETS[i].1;
         }
         i += 1;
     }

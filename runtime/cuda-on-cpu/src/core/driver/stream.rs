@@ -10,7 +10,7 @@ use cudarc::driver::sys::CUresult;
 use std::sync::Arc;
 
 /// `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD`.
-const SPECIAL: [u64; 2] = [1, 2];
+const SPECIAL_STREAMS: [u64; 2] = [1, 2];
 
 impl Driver {
     /// Creates a stream in the current context.
@@ -27,7 +27,7 @@ impl Driver {
     pub fn queue(&self, stream: Handle) -> Result<StreamArgument> {
         let queue = match stream.0 {
             0 => StreamArgument::Default(self.current()?),
-            handle if SPECIAL.contains(&handle) => StreamArgument::Default(self.current()?),
+            handle if SPECIAL_STREAMS.contains(&handle) => StreamArgument::Default(self.current()?),
             _ => StreamArgument::Made(self.streams.get(stream)?),
         };
         queue.context().check()?;
@@ -36,7 +36,7 @@ impl Driver {
 
     /// Destroys a stream; its submitted work still runs.
     pub fn destroy_stream(&self, stream: Handle) -> Result {
-        if stream.0 == 0 || SPECIAL.contains(&stream.0) {
+        if stream.0 == 0 || SPECIAL_STREAMS.contains(&stream.0) {
             return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, "the default stream cannot be destroyed"));
         }
         let stream = self.streams.remove(stream)?;
