@@ -184,8 +184,8 @@ pub enum Checks {
 }
 
 impl Default for Options {
-    /// Returns the defaults: every check, 2³⁰ warp instructions a block (about a minute), 64 errors,
-    /// blocks and warps in order, and 4 GiB of shadow memory. Uninitialized memory is zero.
+    /// Returns the defaults: every check, 2³⁰ warp instructions a block (about a minute), 64
+    /// errors, blocks and warps in order, and 4 GiB of shadow memory. Uninitialized memory is zero.
     fn default() -> Options {
         Options {
             checks: Checks::All,

@@ -97,7 +97,7 @@ const INTEGER_METHODS: &[(&str, &str)] = &[
     ("funnel_shr", "`int::funnel_shr(high, low, shift)`"),
 ];
 
-/// Names of atomic and volatile accesses in Rust's library and elsewhere. All need a memory that the
+/// Names of atomic and volatile accesses in Rust's library and elsewhere. All need memory that the
 /// kernel may write.
 const ACCESS_METHODS: &[(&str, &str)] = &[
     ("load_volatile", "`x.read_volatile(i)`"),

@@ -141,8 +141,8 @@ impl<'h> Lowerer<'h> {
         self.binary(Binary::Rem, Scalar::Usize, index, lanes)
     }
 
-    /// Lowers a broadcast of the value `x` of lane `from` of each group of `width` lanes. The oracle
-    /// reports a lane that does not exist.
+    /// Lowers a broadcast of the value `x` of lane `from` of each group of `width` lanes. The
+    /// oracle reports a lane that does not exist.
     pub(super) fn lane_broadcast(&mut self, span: Span, x: &Val, from: MaybeConst, width: u32) -> Val {
         self.source_exists(span, "lane", from, width);
         let selector = self.cast(from, Scalar::Usize, Scalar::U32).value;

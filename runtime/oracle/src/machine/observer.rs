@@ -1,8 +1,8 @@
 //! Observers of a running launch.
 //!
 //! An observer receives each instruction before and after it runs. Observed code is compiled
-//! separately (`OBSERVED_TIER`), so that a run without an observer pays nothing. The observers are in
-//! module `observe`, above the machine. One traces a thread, one counts memory costs, and others
+//! separately (`OBSERVED_TIER`), so that a run without an observer pays nothing. The observers are
+//! in module `observe`, above the machine. One traces a thread, one counts memory costs, and others
 //! follow values that are non-finite, undefined or imprecise. The search for infinite loops
 //! observes what a loop reads ([`livelock`](super::livelock)).
 

@@ -236,8 +236,8 @@ pub enum Verdict {
 }
 
 impl fmt::Display for CodeLocation {
-    /// Writes the file and the line, or the function and the line if the file is not known. The file
-    /// is shown as [`show_paths_from`] requested.
+    /// Writes the file and the line, or the function and the line if the file is not known. The
+    /// file is shown as [`show_paths_from`] requested.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = if self.file.is_empty() { self.function.as_str().into() } else { path::shown_path(&self.file) };
         write!(f, "{file}:{}", self.line)

@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Modifiers are in the given order; `{.ftz}` is optional. A name defined after the semicolon is
-//! replaced by one of its alternatives: those in braces, or those of a shared set ([`MODIFIER_SETS`]).
-//! Operands named `d` or `p` are written, the others are read. Each has the last type of the
-//! instruction, or:
+//! replaced by one of its alternatives: those in braces, or those of a shared set
+//! ([`MODIFIER_SETS`]). Operands named `d` or `p` are written, the others are read. Each has the
+//! last type of the instruction, or:
 //!
 //! | notation | the operand |
 //! |---|---|
