@@ -66,7 +66,9 @@ impl Machine<'_, '_> {
         let sources = sources(mode, width, &selectors);
         let inactive = sources.iter().enumerate().fold(0, |m, (l, s)| m | u32::from(mask >> s & 1 == 0) << l);
         let beyond = match mode {
-            Shuffle::Xor | Shuffle::Broadcast => selectors.iter().enumerate().fold(0, |m, (l, s)| m | u32::from(*s >= width) << l),
+            Shuffle::Xor | Shuffle::Broadcast => {
+                selectors.iter().enumerate().fold(0, |m, (l, s)| m | u32::from(*s >= width) << l)
+            }
             _ => 0,
         };
         if from.wide {
