@@ -265,7 +265,8 @@ impl Exchange {
 
 impl Drop for Managed {
     fn drop(&mut self) {
-        Python::attach(|_| {
+        // Without an interpreter, the process ends and frees no memory.
+        let _ = Python::try_attach(|_| {
             // SAFETY: the array was taken and is deleted once.
             unsafe {
                 match self.form {
@@ -373,8 +374,9 @@ pub fn produce(
 /// # Safety
 /// `managed` was made by [`produce`], and is deleted once.
 unsafe extern "C" fn delete_legacy(managed: *mut Legacy) {
-    // SAFETY: by the caller's promise both come from boxes. A consumer may call without the GIL.
-    Python::attach(|_| unsafe {
+    // SAFETY: by the caller's promise both come from boxes. A consumer may call without the GIL, and
+    // at the end of the process without an interpreter, which then frees no memory.
+    let _ = Python::try_attach(|_| unsafe {
         drop((Box::from_raw((*managed).context.cast::<ProducedArray>()), Box::from_raw(managed)))
     });
 }
@@ -385,7 +387,7 @@ unsafe extern "C" fn delete_legacy(managed: *mut Legacy) {
 /// `managed` is as `delete_legacy` requires.
 unsafe extern "C" fn delete_versioned(managed: *mut Versioned) {
     // SAFETY: as above.
-    Python::attach(|_| unsafe {
+    let _ = Python::try_attach(|_| unsafe {
         drop((Box::from_raw((*managed).context.cast::<ProducedArray>()), Box::from_raw(managed)))
     });
 }

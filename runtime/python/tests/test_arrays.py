@@ -1,6 +1,9 @@
 """Arrays without copies, in both directions, and their lifetimes."""
 
 import gc
+import os
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -128,6 +131,28 @@ def test_memory_lives_as_long_as_its_last_user():
     del again
     gc.collect()
     assert alive() is None
+
+
+def ended(script):
+    """Runs a script in another process, and returns what it has printed if its exit code is 0."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x = np.from_dlpack(kernels_rs.zeros(3))",
+        "x = kernels_rs.zeros(3).__dlpack__()",
+        "x = kernels_rs.zeros(3).__dlpack__(max_version=(1, 0))",
+        "x = kernels_rs.asarray(type('D', (), {n: getattr(a, n) for n in ['__dlpack__', '__dlpack_device__']})())",
+    ],
+)
+def test_a_process_ends_while_other_libraries_hold_arrays(line):
+    script = "import numpy as np, kernels_rs\na = np.zeros(3, np.float32)\n" + line + "\nkept = [x]\nprint('end')"
+    assert ended(script) == "end\n"
 
 
 def test_capsules_are_taken_once():
