@@ -1,6 +1,7 @@
 """PyTorch's operators: values and gradients beside PyTorch in float64, fallback, torch.compile and torch.export."""
 
 import logging
+import os
 import subprocess
 import sys
 
@@ -345,6 +346,20 @@ def test_compile_without_graph_breaks(on):
     gradients = (torch.autograd.grad(y.square().sum(), operands) for y in (found, expected))
     for of_found, of_expected in zip(*gradients):
         torch.testing.assert_close(of_found, of_expected)
+
+
+def test_compile_before_any_call():
+    # The operators are imported while torch.compile traces the function, in a process of its own.
+    script = """
+import torch, kernels_rs
+x = torch.arange(6.0).reshape(2, 3)
+for backend in ["eager", "aot_eager"]:
+    found = torch.compile(lambda x: kernels_rs.softmax(x), fullgraph=True, backend=backend)(x)
+    torch.testing.assert_close(found, x.softmax(-1))
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_calls_of_transformations():

@@ -28,9 +28,9 @@ def _differentiable(function):
     def routed(input, *arguments, strict=False, **named):
         torch = sys.modules.get("torch")
         if torch is not None and isinstance(input, torch.Tensor) and "out" not in named and "stream" not in named:
-            operators = sys.modules.get("kernels_rs._torch")
-            if operators is None:
-                from . import _torch as operators
+            # torch.compile guards what it reads, so the first call must not look for the module.
+            from . import _torch as operators
+
             return getattr(operators, name)(input, *arguments, strict=strict, **named)
         return function(input, *arguments, **named)
 
@@ -256,9 +256,8 @@ class QuantizedLinear:
         if bias is not None:
             raise ValueError("a quantized linear layer takes no bias yet: add it to the result")
         if out is None and stream is None and _library(input) == "torch":
-            operators = sys.modules.get("kernels_rs._torch")
-            if operators is None:
-                from . import _torch as operators
+            from . import _torch as operators
+
             if self._planes is None:
                 self.prepare()
             # Operators take no empty tensors: formats whose scales are in `words` have no `halves`.
