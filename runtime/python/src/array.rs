@@ -602,8 +602,8 @@ impl Array {
             return Err(PyBufferError::new_err("this array is exported in place only: without a copy, on its device"));
         }
         let described = (own.raw.address(), own.scalar, &own.shape[..]);
-        let versioned = max_version.is_some_and(|(major, _)| major >= 1);
-        dlpack::produce(slf.py(), slf.clone().into_any().unbind(), described, own.dlpack_device(), versioned)
+        let form = (max_version.is_some_and(|(major, _)| major >= 1), own.writable);
+        dlpack::produce(slf.py(), slf.clone().into_any().unbind(), described, own.dlpack_device(), form)
     }
 }
 

@@ -334,14 +334,21 @@ struct ProducedArray {
     strides: Vec<i64>,
 }
 
-/// Makes a capsule of a row-major array that `owner` keeps alive.
+/// Makes a capsule of a row-major array that `owner` keeps alive. Only the versioned form can state
+/// that an array is read-only.
 pub fn produce(
     py: Python<'_>,
     owner: Py<PyAny>,
     (address, scalar, shape): (u64, Scalar, &[usize]),
     (device_type, device_id): (i32, i32),
-    versioned: bool,
+    (versioned, writable): (bool, bool),
 ) -> PyResult<Py<PyAny>> {
+    if !versioned && !writable {
+        return Err(PyBufferError::new_err(
+            "the array is read-only, which DLPack before version 1.0 cannot state: copy the array, or ask for \
+             max_version=(1, 0)",
+        ));
+    }
     let strides = contiguous(shape).into_iter().map(|n| n as i64).collect();
     let shape: Vec<i64> = shape.iter().map(|n| *n as i64).collect();
     let mut produced = Box::new(ProducedArray { _owner: owner, shape, strides });
@@ -357,7 +364,8 @@ pub fn produce(
     };
     let context = Box::into_raw(produced).cast();
     let (pointer, name, destructor): (*mut c_void, _, unsafe extern "C" fn(*mut ffi::PyObject)) = if versioned {
-        let managed = Versioned { version: VERSION, context, deleter: Some(delete_versioned), flags: 0, tensor };
+        let flags = if writable { 0 } else { READ_ONLY };
+        let managed = Versioned { version: VERSION, context, deleter: Some(delete_versioned), flags, tensor };
         (Box::into_raw(Box::new(managed)).cast(), VERSIONED[0], destroy_versioned)
     } else {
         let managed = Legacy { tensor, context, deleter: Some(delete_legacy) };

@@ -117,6 +117,19 @@ def test_asarray_is_the_same_memory(device):
         assert not kernels_rs.describe(kernels_rs.asarray(frozen))["writable"]
 
 
+def test_read_only_arrays_stay_read_only():
+    frozen = np.ones(3, np.float32)
+    frozen.flags.writeable = False
+    a = kernels_rs.asarray(frozen)
+    assert not np.asarray(a).flags.writeable
+    for given in [a, ByDlpack(a, 1), a.reshape(3, 1)]:
+        assert not kernels_rs.describe(given)["writable"]
+    with pytest.raises(BufferError, match="read-only"):
+        a.__dlpack__()
+    if np.lib.NumpyVersion(np.__version__) >= "2.1.0":
+        assert not np.from_dlpack(a).flags.writeable
+
+
 def test_memory_lives_as_long_as_its_last_user():
     class Watched(np.ndarray):
         pass
