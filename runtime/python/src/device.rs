@@ -2,6 +2,7 @@
 
 use crate::array::Held;
 use crate::error;
+use crate::fork::{self, ForkLock};
 use kernels_rs::rotary::{PairLayout, Rotary};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -12,6 +13,9 @@ use std::fmt;
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
+
+/// The devices, which cache compiled kernels and memory between calls.
+pub static OPENED: ForkLock<Vec<(Where, Arc<Opened>)>> = ForkLock::new();
 
 /// The place of an array, and the device that computes on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,9 +56,7 @@ impl Where {
 
     /// Opens the device, once in a process, without the GIL.
     pub fn open_detached(self) -> runtime::Result<Arc<Opened>> {
-        /// The devices, which cache compiled kernels and memory between calls.
-        static OPENED: Mutex<Vec<(Where, Arc<Opened>)>> = Mutex::new(Vec::new());
-        let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut opened = OPENED.lock();
         opened.retain(|(_, device)| device.device.lost().is_none());
         if let Some((_, device)) = opened.iter().find(|(place, _)| *place == self) {
             return Ok(device.clone());
@@ -178,6 +180,12 @@ impl Opened {
             recording: FunctionRecording::default(),
             rotary: Mutex::default(),
         })
+    }
+
+    /// Returns whether another thread was in a call when the process forked.
+    pub fn is_held(&self) -> bool {
+        let Opened { calls, later, recording, rotary, .. } = self;
+        fork::is_held(calls) || fork::is_held(later) || fork::is_held(&recording.0) || fork::is_held(rotary)
     }
 
     /// Submits work to the stream and waits for it.

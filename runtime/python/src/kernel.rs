@@ -3,6 +3,7 @@
 use crate::array::{self, ArrayForm, Foreign, Held, OpenCall};
 use crate::device::On;
 use crate::error;
+use crate::fork::ForkLock;
 use kernel_dsl::compiler::hir::{Constant, GenericKind, Instance, Monomorphic, Program, Type, monomorphic, serial};
 use kernel_dsl::compiler::{Compilation, Errors, Scalar, Target};
 use kernel_dsl::launcher::ArgumentShape;
@@ -13,19 +14,22 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
+/// The texts that were compiled in this process.
+pub static COMPILED: ForkLock<HashMap<CompilationKey, &'static CompiledText>> = ForkLock::new();
+
 /// A compiled text.
-struct CompiledText {
+pub struct CompiledText {
     artifact: &'static Artifact,
     program: Program,
-    instances: Mutex<HashMap<Instance, Arc<Monomorphic>>>,
+    pub instances: ForkLock<HashMap<Instance, Arc<Monomorphic>>>,
 }
 
 /// A text, its name in messages, the kernel, and the target.
 #[derive(PartialEq, Eq, Hash)]
-struct CompilationKey {
+pub struct CompilationKey {
     text: String,
     file: String,
     name: Option<String>,
@@ -36,10 +40,8 @@ struct CompilationKey {
 ///
 /// A device identifies a kernel by the address of its artifact, which is therefore never freed.
 fn compiled(py: Python<'_>, key: CompilationKey) -> PyResult<&'static CompiledText> {
-    static COMPILED: Mutex<Option<HashMap<CompilationKey, &'static CompiledText>>> = Mutex::new(None);
     let compile = || {
-        let mut all = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = all.get_or_insert_default();
+        let mut all = COMPILED.lock();
         if let Some(known) = all.get(&key) {
             return Ok(*known);
         }
@@ -72,7 +74,7 @@ impl CompiledText {
             parameters: parameters.leak(),
             instances: &[],
         };
-        let compiled = CompiledText { artifact: Box::leak(Box::new(artifact)), program, instances: Mutex::default() };
+        let compiled = CompiledText { artifact: Box::leak(Box::new(artifact)), program, instances: ForkLock::new() };
         // Errors of the declared instances count as errors of the text.
         let declared = compiled.program.launch.instances.iter().map(|declared| declared.arguments.clone());
         let plain = compiled.generics().is_empty().then(Instance::default);
@@ -88,7 +90,7 @@ impl CompiledText {
 
     /// Returns the program of an instance, created on first use.
     fn instance(&self, instance: &Instance) -> Result<Arc<Monomorphic>, Errors> {
-        let mut instances = self.instances.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut instances = self.instances.lock();
         if let Some(known) = instances.get(instance) {
             return Ok(known.clone());
         }

@@ -13,6 +13,7 @@
 //! array ─▶ dlpack, torch   arrays of other libraries as memory of a device; arrays of this package
 //!        ▼
 //! device, error       open devices and streams; errors as exceptions
+//! fork                locks that a child of `fork` can take
 //!        ▲
 //! allocator           memory of the runtime's pool for PyTorch's own tensors
 //! ```
@@ -50,6 +51,7 @@ mod array;
 mod device;
 mod dlpack;
 mod error;
+mod fork;
 mod kernel;
 mod library;
 mod repeat;
@@ -73,5 +75,6 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(device::devices, m)?)?;
     m.add_function(wrap_pyfunction!(device::set_instruction_limit, m)?)?;
     m.add_function(wrap_pyfunction!(kernel::compile, m)?)?;
+    m.add_function(wrap_pyfunction!(fork::after_fork, m)?)?;
     library::register(m)
 }

@@ -250,6 +250,48 @@ def test_threads_run_while_a_launch_does():
     assert y[0] == sum(range(100000)) % 2**32 and during > 0
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_computes_while_threads_of_its_parent_are_in_calls():
+    script = """
+import os, threading, time
+import numpy as np, kernels_rs
+text = "#[kernel(block = 32, grid = 64)] pub fn f(x: &mut [f32]) { let mut a = 0.0;"
+text += "for i in 0..300 { a += i as f32; } if grid::index() == 0 { x[0] = a; } }"
+slow, quick = kernels_rs.compile(text), kernels_rs.compile(text.replace("300", "3"))
+calls = [0, 0]
+
+def run(n):
+    x = np.zeros(1, np.float32)
+    while True:
+        slow(x)
+        calls[n] += 1
+
+for n in range(2):
+    threading.Thread(target=run, args=(n,), daemon=True).start()
+while not all(calls):
+    time.sleep(0.001)
+for _ in range(6):
+    child = os.fork()
+    if child == 0:
+        x = np.zeros(1, np.float32)
+        quick(x)
+        os._exit(0 if x[0] == 3 else 1)
+    ended = (0, 0)
+    for _ in range(6000):
+        ended = os.waitpid(child, os.WNOHANG)
+        if ended[0]:
+            break
+        time.sleep(0.01)
+    else:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    assert ended == (child, 0), ended
+print("end", flush=True)
+os._exit(0)
+"""
+    assert ended(script) == "end\n"
+
+
 def test_what_is_no_array_is_rejected():
     with pytest.raises(TypeError, match="complex"):
         kernels_rs.describe(np.zeros(3, np.complex64))

@@ -23,6 +23,9 @@ Host arrays run on the CPU device, which checks every access and reports races. 
 As in NumPy, another thread must not write an array while a call uses it.
 """
 
+import os
+
+from . import _native
 from ._native import (
     Array,
     CompileError,
@@ -75,6 +78,10 @@ from ._library import (
 from ._page import Page, inspect
 
 Kernel.inspect = inspect
+
+# A child of `fork` has only one thread of its parent, and must not wait for locks of the others.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_native.after_fork)
 
 # The names of module `modules`, which requires PyTorch.
 _MODULES = (
