@@ -375,12 +375,17 @@ fn of_typestr(typestr: &str) -> Option<Scalar> {
     })
 }
 
+/// Returns whether the type is a float of any width.
+pub fn is_float(scalar: Scalar) -> bool {
+    scalar.is_float() || scalar.is_half()
+}
+
 fn typestr(scalar: Scalar) -> String {
     match scalar {
         Scalar::I8 | Scalar::U8 => format!("|{}1", if scalar.is_signed() { 'i' } else { 'u' }),
         // Two bytes without a meaning in NumPy.
         Scalar::Bf16 => "<V2".to_string(),
-        scalar if scalar.is_float() => format!("<f{}", scalar.bytes()),
+        scalar if is_float(scalar) => format!("<f{}", scalar.bytes()),
         scalar => format!("<{}{}", if scalar.is_signed() { 'i' } else { 'u' }, scalar.bytes()),
     }
 }
@@ -735,7 +740,7 @@ pub fn number(value: &Bound<'_, PyAny>, scalar: Scalar, name: &str) -> PyResult<
         let given = value.call_method0("__bool__").and_then(|b| b.extract::<bool>());
         return given.map(u64::from).map_err(|_| wrong(&format!("given {}", kind())));
     }
-    if scalar.is_float() {
+    if is_float(scalar) {
         let given: f64 = value.extract().map_err(|_| wrong(&format!("given {}", kind())))?;
         return Ok(match scalar {
             Scalar::F64 => given.to_bits(),

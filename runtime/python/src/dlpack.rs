@@ -3,6 +3,7 @@
 //!
 //! The structs are those of `dlpack.h`, versions 0.8, 1.0 and 1.3.
 
+use crate::array::is_float;
 use kernel_dsl::compiler::Scalar;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
@@ -320,7 +321,7 @@ fn scalar(DataType { code, bits, lanes }: DataType) -> PyResult<Scalar> {
 fn data_type(scalar: Scalar) -> DataType {
     let code = match scalar {
         Scalar::Bf16 => 4,
-        s if s.is_float() => 2,
+        s if is_float(s) => 2,
         s if s.is_signed() => 0,
         _ => 1,
     };

@@ -57,6 +57,8 @@ def test_bfloat16():
     assert y.dtype == x.dtype and abs(y.astype(np.float32).sum() - 1) < 0.02
     copied = kernels_rs.numpy(kernels_rs.array(x))
     assert copied.dtype == x.dtype and (copied == x).all()
+    with pytest.raises(TypeError, match="`out` has elements float16, expected bfloat16"):
+        kernels_rs.silu(x, out=np.zeros(8, np.float16))
 
 
 def test_a_launch_writes_in_place():
@@ -101,6 +103,20 @@ def test_arrays_are_exported_in_place(device):
         assert kernels_rs.describe(by_interface)["address"] == a.ptr
     with pytest.raises(BufferError):
         a.__dlpack__(copy=True)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_exported_arrays_have_their_element_type(device, dtype):
+    x = np.arange(6).astype(dtype)
+    a = kernels_rs.array(x, device)
+    for given in [ByDlpack(a), ByDlpack(a, 1)]:
+        assert kernels_rs.describe(given)["dtype"] == dtype
+    if device == "cpu":
+        for exported in [np.asarray(a), np.from_dlpack(a), np.from_dlpack(ByDlpack(a))]:
+            assert exported.dtype == dtype
+            np.testing.assert_array_equal(exported, x)
+    else:
+        assert np.dtype(a.__cuda_array_interface__["typestr"]) == dtype
 
 
 def test_asarray_is_the_same_memory(device):

@@ -162,6 +162,30 @@ def test_read_only_arrays_are_not_written():
     assert (y == 1).all()
 
 
+def test_numbers_of_every_float_type(device, to):
+    text = """
+        #[kernel(block = 32, grid = 1)]
+        pub fn set<T: Float>(a: T, x: &mut [T]) {
+            if thread::x() < x.len() {
+                x[thread::x()] = a;
+            }
+        }
+    """
+    store = kernels_rs.compile(text)
+    dtypes = [np.float16, np.float32, np.float64]
+    try:
+        import ml_dtypes
+
+        dtypes.append(ml_dtypes.bfloat16)
+    except ImportError:
+        pass
+    for dtype in dtypes:
+        for number in [2, 1.5, np.float32(-0.25)]:
+            x = to(np.zeros(3, dtype))
+            store(number, x)
+            assert (host(x) == np.full(3, number, dtype)).all(), (dtype, number)
+
+
 GENERIC = """
 #[device]
 const TWO: f32 = 2.0;

@@ -1,7 +1,7 @@
 //! Calls of the kernel library. The Python layer allocates results and passes them as the last
 //! arrays.
 
-use crate::array::{self, Foreign, Held, OpenCall, name_of};
+use crate::array::{self, Foreign, Held, OpenCall, is_float, name_of};
 use crate::device::{On, Where};
 use crate::error;
 use half::{bf16, f16};
@@ -159,11 +159,11 @@ impl Arrays {
     /// Takes the next array as memory that the call writes, of elements as wide as `T`.
     fn out<T: Element, const R: usize>(&mut self, call: &DeviceCall<'_>) -> PyResult<Typed<T, R>> {
         let (name, array) = &self.0[0];
-        let float = |ty: Option<Scalar>| ty.is_some_and(Scalar::is_float);
         if !array.writable {
             return Err(PyValueError::new_err(format!("`{name}` is read-only, and this function writes it")));
         }
-        if float(Some(array.scalar)) && float(T::TYPE.scalar()) { self.take(call) } else { self.take_as(call) }
+        let floats = is_float(array.scalar) && T::TYPE.scalar().is_some_and(is_float);
+        if floats { self.take(call) } else { self.take_as(call) }
     }
 }
 
