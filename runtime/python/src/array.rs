@@ -99,6 +99,9 @@ impl Foreign {
         let item = |key| interface.get_item(key);
         let shape: Vec<usize> = item(intern!(py, "shape"))?.extract()?;
         let typestr: String = item(intern!(py, "typestr"))?.extract()?;
+        if typestr.starts_with('>') {
+            return Err(other_order(&typestr));
+        }
         let scalar = match of_typestr(&typestr) {
             Some(scalar) => scalar,
             // The dtypes of other libraries have no code.
@@ -375,6 +378,13 @@ fn of_typestr(typestr: &str) -> Option<Scalar> {
     })
 }
 
+/// Returns the error for an element type whose bytes are in the other order.
+fn other_order(name: &str) -> PyErr {
+    PyTypeError::new_err(format!(
+        "elements of the type {name} have their bytes in the other order: convert the array to the machine's order"
+    ))
+}
+
 /// Returns whether the type is a float of any width.
 pub fn is_float(scalar: Scalar) -> bool {
     scalar.is_float() || scalar.is_half()
@@ -427,6 +437,12 @@ pub fn named(name: &str) -> PyResult<Scalar> {
 pub fn dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Scalar> {
     if let Ok(name) = dtype.extract::<String>() {
         return named(&name);
+    }
+    // The name of a dtype does not state the order of its bytes.
+    if let Ok(order) = dtype.getattr("byteorder").and_then(|order| order.extract::<String>())
+        && order == ">"
+    {
+        return Err(other_order(&dtype.str()?.to_string()));
     }
     for attribute in ["name", "__name__"] {
         if let Ok(name) = dtype.getattr(attribute).and_then(|name| name.extract::<String>()) {

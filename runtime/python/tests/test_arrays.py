@@ -313,6 +313,15 @@ def test_what_is_no_array_is_rejected():
         kernels_rs.describe(np.zeros(3, np.complex64))
     with pytest.raises(TypeError, match="is not an array"):
         kernels_rs.describe([1.0, 2.0])
+    for dtype in [">f4", ">i8", ">f2"]:
+        swapped = np.ones(3, dtype)
+        for call in [kernels_rs.describe, kernels_rs.array, kernels_rs.asarray, kernels_rs.sum]:
+            with pytest.raises(TypeError, match="other order"):
+                call(swapped)
+        with pytest.raises(TypeError, match="other order"):
+            kernels_rs.silu(np.ones(3, np.float32), out=swapped)
+        with pytest.raises(TypeError, match="other order"):
+            kernels_rs.zeros(3, np.dtype(dtype))
     unaligned = np.frombuffer(bytearray(17), np.uint8)[1:].view(np.float32)
     with pytest.raises(ValueError, match="not aligned"):
         kernels_rs.describe(unaligned)
