@@ -208,6 +208,26 @@ def test_embedding(to):
     assert (host(kernels_rs.embedding(to(index), to(table))) == expected).all()
 
 
+def test_out_is_written_or_rejected():
+    x, w, table = normal(2, 3, 5), normal(4, 5), normal(7, 4)
+    calls = [
+        lambda out: kernels_rs.linear(x, w, out=out),
+        lambda out: kernels_rs.embedding(np.arange(6).reshape(2, 3), table, out=out),
+        lambda out: kernels_rs.QuantizedLinear(normal(4, 32))(normal(2, 3, 32), out=out),
+        lambda out: kernels_rs.softmax(normal(2, 3, 4), out=out),
+    ]
+    for call in calls:
+        out = np.full((2, 3, 4), 7, np.float32)
+        assert call(out) is out and not (out == 7).any()
+        wide = np.full((3, 2, 3, 4), 7, np.float32)
+        call(wide[1])
+        assert not (wide[1] == 7).any() and (wide[[0, 2]] == 7).all()
+        gaps = np.full((2, 6, 4), 7, np.float32)
+        with pytest.raises(ValueError, match="gaps between its outer axes"):
+            call(gaps[:, :3])
+        assert (gaps == 7).all()
+
+
 def test_histc(to):
     x = RNG.uniform(-1, 2, 1000).astype(np.float32)
     found = host(kernels_rs.histc(to(x), 10, 0.0, 1.0))

@@ -213,13 +213,24 @@ def linear(input, weight, bias=None, *, out=None, stream=None, strict=False):
 @_differentiable
 def _linear(input, weight, bias=None, *, out=None, stream=None):
     out = _out(input, out, tuple(input.shape[:-1]) + (weight.shape[0],))
-    _native.product(_rows(input), weight, bias, _rows(out), False, True, stream=stream)
+    _native.product(_rows(input), weight, bias, _rows_of_out(out), False, True, stream=stream)
     return _result(input, out)
 
 
 def _rows(x):
-    """Returns an array as a matrix, without a copy."""
+    """Returns an array as a matrix. An array that cannot be viewed so is copied."""
     return x if len(x.shape) == 2 else x.reshape(_count(x.shape[:-1]), x.shape[-1])
+
+
+def _rows_of_out(out):
+    """Returns an array for a result as a matrix of the same memory."""
+    rows = _rows(out)
+    if rows is not out and _count(out.shape):
+        if _native.describe(rows)["address"] != _native.describe(out)["address"]:
+            raise ValueError(
+                f"out has gaps between its outer axes (shape {tuple(out.shape)}): pass a row-major array, or copy the result"
+            )
+    return rows
 
 
 def _count(shape):
@@ -264,7 +275,7 @@ class QuantizedLinear:
             if input.numel() and self._planes[1].numel():
                 return operators.quantized_linear(input, self._planes, *self._facts)
         out = _out(input, out, tuple(input.shape[:-1]) + (self.shape[0],))
-        self.weight.product(_rows(input), _rows(out), stream)
+        self.weight.product(_rows(input), _rows_of_out(out), stream)
         return _result(input, out)
 
     def prepare(self):
@@ -444,7 +455,7 @@ def transpose(input, *, out=None, stream=None):
 def embedding(input, weight, *, out=None, stream=None):
     """Returns the rows of the weight with the indices `input`; an index beyond the rows gives zeros."""
     out = _out(weight, out, tuple(input.shape) + (weight.shape[1],))
-    _native.embedding(weight, _unsigned(input), _rows(out), stream)
+    _native.embedding(weight, _unsigned(input), _rows_of_out(out), stream)
     return _result(weight, out)
 
 
