@@ -362,6 +362,32 @@ for backend in ["eager", "aot_eager"]:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("case", CASES)
+def test_forward_mode_is_pytorch(case):
+    ours, theirs, shapes = CASES[case]
+    operands = tuple(normal(*shape, seed=i).double() for i, shape in enumerate(shapes))
+    tangents = tuple(normal(*shape, seed=7 + i).double() for i, shape in enumerate(shapes))
+    narrow = [tuple(x.float() for x in all) for all in (operands, tangents)]
+    kernels_rs.stats(reset=True)
+    try:
+        _, expected = torch.func.jvp(theirs, operands, tangents)
+        _, found = torch.func.jvp(ours, *narrow)
+    except NotImplementedError:
+        assert "attention" in case
+        pytest.skip("PyTorch has no tangents of attention on this device")
+    near("tangent", found, expected, 1e-4)
+    with torch.autograd.forward_ad.dual_level():
+        duals = [torch.autograd.forward_ad.make_dual(x, t) for x, t in zip(*narrow)]
+        near("tangent", torch.autograd.forward_ad.unpack_dual(ours(*duals)).tangent, expected, 1e-4)
+    counts = kernels_rs.stats(reset=True)
+    assert counts and all(set(of["torch"]) == {"forward-mode gradients"} and not of["kernel"] for of in counts.values())
+
+
+def test_forward_mode_without_a_fallback():
+    with pytest.raises(kernels_rs.Unsupported, match="forward-mode"):
+        torch.func.jvp(lambda x: kernels_rs.silu(x, strict=True), (torch.ones(3),), (torch.ones(3),))
+
+
 def test_calls_of_transformations():
     # A transformation needs the operator, which a repeated call must not skip.
     x = normal(5, 2, 6)

@@ -102,7 +102,7 @@ class Operator:
 
     def __call__(self, arguments, strict, interpret):
         """Computes the first result by the kernel, or in PyTorch."""
-        results = self._repeated(arguments)
+        results = None if _is_forward_mode() else self._repeated(arguments)
         if results is None or results is False:
             reason = self.reason(arguments, interpret)
             if reason is not None:
@@ -151,6 +151,11 @@ def _is_eager(arguments):
     return True
 
 
+def _is_forward_mode():
+    """Returns whether tensors may have tangents, which the kernels do not compute."""
+    return torch.autograd.forward_ad._current_level >= 0
+
+
 def _needs_gradient(arguments):
     return torch.is_grad_enabled() and any(isinstance(x, torch.Tensor) and x.requires_grad for x in arguments)
 
@@ -162,6 +167,8 @@ def _opens(device):
 
 def unsupported_tensors(tensors, interpret, mixed, any_type=False):
     """Returns which device, type or extent of the tensors no kernel supports, or None."""
+    if _is_forward_mode():
+        return "forward-mode gradients"
     device = tensors[0].device
     for x in tensors:
         if x.device != device:
