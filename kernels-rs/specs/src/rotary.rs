@@ -32,9 +32,9 @@ fn heads(random: &mut Random, instance: &Instance, [tokens, heads, size]: [usize
     drawn(random, stored(instance), (tokens * token).max(1), [tokens, heads, size], [token, head, 1])
 }
 
-/// Returns positions, their number of axes, the axes of pairs, and frequencies.
+/// Returns positions, some of them negative, their number of axes, the axes of pairs, and frequencies.
 fn angles(random: &mut Random, [tokens, pairs, rows]: [usize; 3]) -> [Input; 4] {
-    let positions: Vec<u32> = (0..rows * tokens).map(|_| random.below(3000) as u32).collect();
+    let positions: Vec<u32> = (0..rows * tokens).map(|_| (random.below(3000) as i32 - 500) as u32).collect();
     let axes: Vec<u32> = (0..pairs).map(|_| random.below(rows) as u32).collect();
     let frequencies: Vec<f32> = (0..pairs).map(|i| 0.7f32.powi(i as i32)).collect();
     [Input::view(&positions, [rows, tokens]), Input::scalar(rows), Input::slice(&axes), Input::slice(&frequencies)]
@@ -97,7 +97,8 @@ fn rotated(instance: &Instance, x: &Input, rest: &[Input], argument: usize) -> E
         let first = (token * heads + head) * size;
         let (a, b) = if halves { (pair, pairs + pair) } else { (2 * pair, 2 * pair + 1) };
         let (a, b) = (first + a, first + b);
-        let angle = positions[axes[pair] as usize * tokens + token] * frequencies[pair];
+        let position = positions[axes[pair] as usize * tokens + token] as u32 as i32;
+        let angle = f64::from(position) * frequencies[pair];
         let (sin, cos) = angle.sin_cos();
         y[a] = values[a] * cos - values[b] * sin;
         y[b] = values[b] * cos + values[a] * sin;

@@ -21,7 +21,7 @@ fn angles<const TOKENS: usize>(
     for at in block::stride(TOKENS * frequencies.len()) {
         let (token, pair) = if TOKENS == 1 { (0, at) } else { div_rem(at, frequencies.len()) };
         let position = positions[(axes[pair] as usize, (first + token).min(positions.cols() - 1))];
-        let (sin, cos) = math::sin_cos(position as f32 * frequencies[pair]);
+        let (sin, cos) = math::sin_cos(position as i32 as f32 * frequencies[pair]);
         table[(token, 0, pair)] = cos;
         table[(token, 1, pair)] = sin;
     }
@@ -120,7 +120,7 @@ fn rotate_pairs<X: Float, const HALVES: bool, const V: usize, const TOKENS: usiz
 /// `TOKENS` tokens per block.
 ///
 /// Pair i is rotated by `positions[axes[i], token]` · `frequencies[i]`, where axes are below
-/// `rows`. Elements after the pairs are copied. The number of blocks per multiprocessor is limited
+/// `rows`, and positions are the bits of `i32`. Elements after the pairs are copied. The number of blocks per multiprocessor is limited
 /// by the registers that a thread needs for each token.
 #[kernel(
     block = 256, min_blocks = 11 - 3 * TOKENS,

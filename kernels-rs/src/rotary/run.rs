@@ -24,6 +24,7 @@ pub enum PairLayout {
 /// The first 2 · pairs elements of a head are rotated, and the others are copied (partial rotary
 /// embedding). A pair's angle is the token's position, as `f32`, times the pair's frequency,
 /// rounded once; sine and cosine are those of [`math::sin_cos`](kernel_dsl::math::sin_cos).
+/// Positions are the bits of `i32`: -1 is `u32::MAX`.
 /// Therefore the error of an angle θ is at most 2·u·θ, u = 2⁻²⁴, as in models trained in `f32`.
 ///
 /// Any extent may be 0. A call has at most 2³¹ − 1 tokens. A pair with a NaN becomes NaN. A pair

@@ -27,7 +27,8 @@ fn check<X: Draw + Float + GenericArgument>(device: &Device, random: &mut Random
     let frequencies = Rotary::frequencies(10_000.0, 2 * pairs);
     let rotary = Rotary::with_axes(device, layout, &frequencies, axes).unwrap();
     let x = random.values::<X>(tokens * heads * size);
-    let positions: Vec<u32> = (0..kinds * tokens).map(|_| random.below(5000) as u32).collect();
+    // Positions before the first token are negative.
+    let positions: Vec<u32> = (0..kinds * tokens).map(|_| (random.below(5000) as i32 - 1000) as u32).collect();
     let (mut dx, dp) = (device.upload(&x).unwrap(), device.upload(&positions).unwrap());
     let mut dy = device.zeros::<X>(x.len()).unwrap();
     let extents = [tokens, heads, size];
@@ -46,10 +47,11 @@ fn check<X: Draw + Float + GenericArgument>(device: &Device, random: &mut Random
         };
         let value = |i: usize| f64::from(x[i].to_f32());
         let apart = if layout == PairLayout::Halves { pairs } else { 1 };
-        let angle = f64::from(positions[axes[pair] as usize * tokens + token]) * f64::from(frequencies[pair]);
+        let position = positions[axes[pair] as usize * tokens + token] as i32;
+        let angle = f64::from(position) * f64::from(frequencies[pair]);
         let (a, b) = if second { (value(i - apart), value(i)) } else { (value(i), value(i + apart)) };
         let expected = if second { b * angle.cos() + a * angle.sin() } else { a * angle.cos() - b * angle.sin() };
-        let off = (a.abs() + b.abs()) * ((angle + 5.0) * 2f64.powi(-24) + half_unit) + 1e-7 * half_unit;
+        let off = (a.abs() + b.abs()) * ((angle.abs() + 5.0) * 2f64.powi(-24) + half_unit) + 1e-7 * half_unit;
         let y = f64::from(y.to_f32());
         assert!((y - expected).abs() <= off, "{extents:?}, {layout:?}, at {i}: {y}, not {expected}");
     }
