@@ -144,14 +144,28 @@ def test_attention(to, dtype, tolerance):
 
 @pytest.mark.parametrize("interleaved", [False, True])
 def test_rotary(to, interleaved):
-    x, positions = normal(5, 2, 16), np.array([0, 1, 2, 100, 1000])
+    x, positions = normal(5, 2, 16), np.array([-3, 0, 1, 100, 1000])
     angle = positions[:, None] * 10000.0 ** (-2 * np.arange(8) / 16)
     cos, sin = np.cos(angle)[:, None], np.sin(angle)[:, None]
     x64 = wide(x)
     a, b = (x64[..., ::2], x64[..., 1::2]) if interleaved else (x64[..., :8], x64[..., 8:])
     y = np.stack([a * cos - b * sin, b * cos + a * sin], -1)
     y = y.reshape(x.shape) if interleaved else np.concatenate([y[..., 0], y[..., 1]], -1)
-    close(kernels_rs.rotary(to(x), to(positions), interleaved=interleaved), y, 2e-4)
+    for dtype in [np.int64, np.int32]:
+        close(kernels_rs.rotary(to(x), to(positions.astype(dtype)), interleaved=interleaved), y, 2e-4)
+    close(kernels_rs.rotary(to(x[1:]), to(positions[1:].astype(np.uint32)), interleaved=interleaved), y[1:], 2e-4)
+
+
+def test_indices_and_positions_are_integers(to):
+    x = normal(3, 1, 4)
+    with pytest.raises(TypeError, match="positions are float64, expected integers"):
+        kernels_rs.rotary(to(x), to(np.array([0.5, 1.0, 2.0])))
+    with pytest.raises(ValueError, match="positions must be from -2\\*\\*31"):
+        kernels_rs.rotary(x, np.array([0, 1, 2**31]))
+    with pytest.raises(TypeError, match="indices are float64, expected integers"):
+        kernels_rs.embedding(to(np.array([1.7])), to(normal(4, 3)))
+    with pytest.raises(TypeError, match="indices are float32, expected integers"):
+        kernels_rs.cross_entropy(to(normal(3, 4)), to(np.array([0.9, np.nan, 2.9], np.float32)))
 
 
 @pytest.mark.parametrize("dtype,tolerance", FLOATS)

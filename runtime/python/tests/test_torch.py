@@ -54,7 +54,7 @@ def tables(x):
     return (normal(1, 5, 8, seed=seed).to(x) for seed in (20, 21))
 
 
-POSITIONS = torch.tensor([0, 3, 1, 700])
+POSITIONS = torch.tensor([0, 3, -2, 700])
 LABELS = torch.tensor([0, 6, -100, 3])
 FAR = 1 << 20
 
@@ -360,6 +360,11 @@ for backend in ["eager", "aot_eager"]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_positions_are_integers():
+    with pytest.raises(TypeError, match="positions are float32, expected integers"):
+        kernels_rs.rotary(normal(1, 1, 2), torch.tensor([0.5]))
 
 
 @pytest.mark.parametrize("case", CASES)

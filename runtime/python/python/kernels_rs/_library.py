@@ -59,6 +59,7 @@ def _last(x, dim):
 def _unsigned(x):
     """Returns indices as uint32, the type that kernels take. Negative indices become 2**32 - 1."""
     name = _dtype(x)
+    _integers(x, "indices")
     if name == "uint32":
         return x
     if _library(x) == "numpy":
@@ -95,6 +96,45 @@ def _unsigned(x):
         """,
     )
     y = _native.zeros(tuple(x.shape), "uint32", described["device"])
+    narrow(x, y)
+    return y
+
+
+def _integers(x, what):
+    """Rejects numbers that are not integers."""
+    name = _dtype(x)
+    if not name.startswith(("int", "uint", "bool")):
+        raise TypeError(f"{what} are {name}, expected integers")
+
+
+def _positions(x):
+    """Returns positions as integers of 32 bits. The kernels read the bits as int32."""
+    name = _dtype(x)
+    _integers(x, "positions")
+    if _library(x) == "numpy":
+        import numpy
+
+        if x.size and (x.min() < -(2**31) or x.max() >= 2**31):
+            raise ValueError("positions must be from -2**31 to 2**31 - 1")
+        return numpy.ascontiguousarray(x.astype(numpy.int32))
+    if name in ("int32", "uint32"):
+        return x
+    if name != "int64":
+        raise TypeError(f"positions are {name}, expected int32, int64 or uint32")
+    narrow = _kernel(
+        "narrow_positions",
+        """
+        #[kernel(block = 256, grid = y.len().div_ceil(256))]
+        #[requires(x.len() == y.len())]
+        pub fn narrow_positions(x: &[i64], y: &mut [i32]) {
+            let i = grid::index();
+            if i < y.len() {
+                y[i] = x[i] as i32;
+            }
+        }
+        """,
+    )
+    y = _native.zeros(tuple(x.shape), "int32", _native.describe(x)["device"])
     narrow(x, y)
     return y
 
@@ -322,6 +362,7 @@ def scaled_dot_product_attention(
 def rotary(x, positions, *, base=10000.0, size=None, frequencies=None, axes=None, interleaved=False, out=None, stream=None):
     """Returns x (tokens, heads, size) with pairs rotated by the angles of positions (tokens).
 
+    Positions are integers, also negative ones.
     Pairs are the halves of a head, or neighbors if `interleaved`. `size` is the number of rotated
     elements. With `axes`, positions are (axes, tokens), and pair i uses the row axes[i].
     """
@@ -329,7 +370,7 @@ def rotary(x, positions, *, base=10000.0, size=None, frequencies=None, axes=None
         size = size or x.shape[-1]
         frequencies = [base ** (-2.0 * i / size) for i in range(size // 2)]
     out = _out(x, out, x.shape)
-    _native.rotary(x, _unsigned(positions), out, list(frequencies), axes, interleaved, stream)
+    _native.rotary(x, _positions(positions), out, list(frequencies), axes, interleaved, stream)
     return _result(x, out)
 
 

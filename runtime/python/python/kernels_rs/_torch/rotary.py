@@ -164,6 +164,8 @@ def rotary(
     # In a recorded call, memory that belongs to no tensor of the call counts as the rotary table.
     # Copies are therefore made before the call.
     x = x if x.stride(-1) == 1 else x.contiguous()
+    if positions.is_floating_point() or positions.is_complex():
+        raise TypeError(f"positions are {str(positions.dtype)[6:]}, expected integers")
     positions = positions.to(torch.int32).contiguous()
     arguments = x, positions, list(frequencies), axes if axes is None else list(axes), interleaved
     return ROWS["rotary"](arguments, strict, interpret)
