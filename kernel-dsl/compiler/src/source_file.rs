@@ -12,12 +12,15 @@ use crate::error::{Error, Errors};
 use crate::hir::{DeviceLibrary, FunctionId, Program, Root, StructId, TraitId};
 use crate::source::{KernelSource, Span};
 use crate::syntax;
-use proc_macro2::{LineColumn, TokenStream};
+use proc_macro2::{LineColumn, TokenStream, TokenTree};
 use std::cell::RefCell;
 use syn::{Attribute, Item, ItemConst, ItemEnum, ItemFn, ItemMod, ItemStruct, ItemTrait, ItemType, Meta};
 
 /// Maximum depth of calls between device functions; a deeper call is recursive.
 const MAX_DEPTH: u32 = 64;
+
+/// Maximum depth of nested brackets and braces of a text.
+const MAX_BRACKET_DEPTH: usize = 512;
 
 /// Reads the kernel `name` from `text`, the contents of `file`. `linked` is the kernel's program as
 /// rustc compiled it.
@@ -72,9 +75,35 @@ struct SourceFile<'a> {
 impl<'a> SourceFile<'a> {
     fn read(text: &'a str, file: &'a str, linked: Option<&'a Program>) -> Result<SourceFile<'a>, Errors> {
         let reader = SourceFile { text, file, linked, items: RefCell::default() };
+        reader.check_depth()?;
         let parsed = syn::parse_file(text).map_err(|e| reader.refused(e))?;
         reader.collect(parsed.items);
         Ok(reader)
+    }
+
+    /// Rejects text whose brackets are nested too deeply for the parser, which is recursive.
+    fn check_depth(&self) -> Result<(), Errors> {
+        if self.text.matches(['(', '[', '{']).count() <= MAX_BRACKET_DEPTH {
+            return Ok(());
+        }
+        // The parser reports text that has no tokens.
+        let Ok(tokens) = self.text.parse::<TokenStream>() else { return Ok(()) };
+        let mut open = vec![tokens.into_iter()];
+        while let Some(last) = open.last_mut() {
+            match last.next() {
+                Some(TokenTree::Group(group)) if open.len() > MAX_BRACKET_DEPTH => {
+                    let message = format!(
+                        "brackets are nested more than {MAX_BRACKET_DEPTH} deep here: compute parts of the expression \
+                         in `let` statements before it"
+                    );
+                    return Err(self.refused(syn::Error::new(group.span_open(), message)));
+                }
+                Some(TokenTree::Group(group)) => open.push(group.stream().into_iter()),
+                Some(_) => {}
+                None => drop(open.pop()),
+            }
+        }
+        Ok(())
     }
 
     /// Returns the names of the kernels, in order.

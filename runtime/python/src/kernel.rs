@@ -45,21 +45,30 @@ fn compiled(py: Python<'_>, key: CompilationKey) -> PyResult<&'static CompiledTe
         if let Some(known) = all.get(&key) {
             return Ok(*known);
         }
-        let compiled: &CompiledText = Box::leak(Box::new(CompiledText::new(&key)?));
+        // The front end keeps the positions of all text that a thread has read until the thread ends.
+        let compiled: &CompiledText = Box::leak(Box::new(on_large_stack(|| CompiledText::new(&key))?));
         all.insert(key, compiled);
         Ok(compiled)
     };
     py.detach(compile).map_err(|e| error::compile(py, &e))
 }
 
+/// The stack in bytes of a thread that compiles, as that of rustc's threads. The compiler visits
+/// nested expressions recursively, and limits their depth.
+const STACK_BYTES: usize = 256 << 20;
+
+/// Runs `work` in a new thread with a large stack.
+fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let worker = thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
+        let worker = worker.expect("a thread with a stack of 256 MB");
+        worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
 impl CompiledText {
     fn new(CompilationKey { text, file, name, target }: &CompilationKey) -> Result<CompiledText, Errors> {
-        // Runs in a new thread, because the front end keeps the positions of all text that a thread
-        // has read until the thread ends.
-        let mut program = thread::scope(|scope| {
-            let read = scope.spawn(|| source_file::standalone(text, file, name.as_deref()));
-            read.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        })?;
+        let mut program = source_file::standalone(text, file, name.as_deref())?;
         program.launch.target = target.unwrap_or(program.launch.target);
         let kernel = &program.functions[0];
         let parameters: Vec<_> = kernel.generics.iter().map(|g| &*g.name.clone().leak()).collect();
@@ -531,8 +540,10 @@ impl Kernel {
     ) -> PyResult<String> {
         let instance = self.resolve(self.fixed.clone(), &[])?;
         let made = py.detach(|| {
-            let program = self.compiled.instance(&instance)?;
-            of(&Compilation::new(&program, self.compiled.artifact.target)?)
+            on_large_stack(|| {
+                let program = self.compiled.instance(&instance)?;
+                of(&Compilation::new(&program, self.compiled.artifact.target)?)
+            })
         });
         made.map_err(|e| error::compile(py, &e))
     }

@@ -162,6 +162,30 @@ def test_read_only_arrays_are_not_written():
     assert (y == 1).all()
 
 
+@pytest.mark.parametrize(
+    "value,place",
+    [
+        ("1.0" + "+1.0" * 3000, (3, 12)),
+        ("(" * 3000 + "1.0" + ")" * 3000, (3, 523)),
+        ("x[1]" + ".abs()" * 3000, (3, 12)),
+    ],
+    ids=["sum", "parentheses", "methods"],
+)
+def test_sources_that_are_nested_too_deeply_are_rejected(value, place):
+    text = "#[kernel(block = 1, grid = 1)]\npub fn f(x: &mut [f32]) {\n    x[0] = %s;\n}\n" % value
+    with pytest.raises(kernels_rs.CompileError, match="nested more than") as raised:
+        kernels_rs.compile(text)
+    assert [(e["line"], e["column"]) for e in raised.value.errors] == [place]
+
+
+def test_long_expressions():
+    text = "#[kernel(block = 1, grid = 1)]\npub fn f(x: &mut [f32]) {\n    x[0] = %s;\n}\n"
+    x = np.zeros(1, np.float32)
+    for value in ["1.0" + "+1.0" * 1800, "(" * 500 + "1801.0" + ")" * 500]:
+        kernels_rs.compile(text % value)(x)
+        assert x[0] == 1801
+
+
 def test_numbers_of_every_float_type(device, to):
     text = """
         #[kernel(block = 32, grid = 1)]

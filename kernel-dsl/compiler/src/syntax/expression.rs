@@ -10,10 +10,30 @@ use crate::ir;
 use quote::ToTokens;
 use syn::{BinOp, Lit, RangeLimits, UnOp};
 
+/// The maximum depth of nested expressions. The compiler visits them recursively.
+const MAX_EXPRESSION_DEPTH: u32 = 2048;
+
 impl Reader {
     pub(super) fn expression(&mut self, e: &syn::Expr) -> Expr {
         let mark = self.mark(e);
-        Expr { kind: self.kind(e, mark), mark }
+        self.depth += 1;
+        let kind = if self.depth <= MAX_EXPRESSION_DEPTH {
+            self.kind(e, mark)
+        } else {
+            // One error is enough: the other operands of an expression are equally deep.
+            if !std::mem::replace(&mut self.is_too_deep, true) {
+                self.refuse(syn::Error::new(
+                    mark.first,
+                    format!(
+                        "expressions are nested more than {MAX_EXPRESSION_DEPTH} deep here: compute parts of the \
+                         expression in `let` statements before it"
+                    ),
+                ));
+            }
+            ExprKind::Refused
+        };
+        self.depth -= 1;
+        Expr { kind, mark }
     }
 
     fn boxed(&mut self, e: &syn::Expr) -> Box<Expr> {

@@ -558,6 +558,10 @@ struct Reader {
     /// each.
     names: Vec<(String, bool)>,
     refused: Option<syn::Error>,
+    /// The number of expressions that contain the current one.
+    depth: u32,
+    /// Whether an expression was refused for its depth.
+    is_too_deep: bool,
     /// The allowances of statements that have not been read yet.
     allowing: Vec<syn::Attribute>,
     /// The allowances that have been read.
@@ -570,7 +574,15 @@ impl Reader {
     }
 
     fn from_line(line: usize) -> Reader {
-        Reader { line, names: Vec::new(), refused: None, allowing: Vec::new(), allowances: Vec::new() }
+        Reader {
+            line,
+            names: Vec::new(),
+            refused: None,
+            depth: 0,
+            is_too_deep: false,
+            allowing: Vec::new(),
+            allowances: Vec::new(),
+        }
     }
 
     fn refuse(&mut self, error: syn::Error) {

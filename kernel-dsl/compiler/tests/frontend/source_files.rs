@@ -60,6 +60,30 @@ fn standalone_texts_have_one_kernel_or_a_name() {
     assert_eq!(none.to_string(), "f.rs has no `#[kernel]` function");
 }
 
+/// Checks that text which is nested too deeply is an error with its place.
+#[test]
+fn deep_texts_are_rejected() {
+    // A thread of a test has a small stack.
+    let deep = std::thread::Builder::new().stack_size(256 << 20).spawn(|| {
+        let text = |value: String| format!("#[kernel(block = 32, grid = 1)]\nfn k(y: &mut [f32]) {{\n    y[0] = {value};\n}}\n");
+        let sum = |n: usize| text(format!("1.0{}", " + 1.0".repeat(n)));
+        let parentheses = |n: usize| text(format!("{}1.0{}", "(".repeat(n), ")".repeat(n)));
+        for text in [sum(2000), parentheses(500), text(format!("{}1.0", "-".repeat(2000)))] {
+            standalone(&text, "f.rs", None).unwrap();
+        }
+        for (text, message) in [
+            (sum(2500), "f.rs:3:12: expressions are nested more than 2048 deep here"),
+            (text(format!("{}1.0", "-".repeat(2500))), "f.rs:3:"),
+            (parentheses(20_000), "f.rs:3:523: brackets are nested more than 512 deep here"),
+        ] {
+            let errors = standalone(&text, "f.rs", None).unwrap_err();
+            assert_eq!(errors.0.len(), 1);
+            assert!(errors.to_string().starts_with(message) && errors.to_string().contains("deep here"), "{errors}");
+        }
+    });
+    deep.unwrap().join().unwrap();
+}
+
 /// Checks that functions which the text lacks come from the program that rustc compiled.
 #[test]
 fn functions_of_other_files_are_those_of_the_program() {
