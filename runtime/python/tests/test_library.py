@@ -156,6 +156,12 @@ def test_rotary(to, interleaved):
     close(kernels_rs.rotary(to(x[1:]), to(positions[1:].astype(np.uint32)), interleaved=interleaved), y[1:], 2e-4)
 
 
+def test_logits_are_rows_of_classes(to):
+    for shape, labels in [((5, 1, 13), (5, 1)), ((13,), ()), ((2, 3, 13), (2, 3)), ((5, 13), (5, 1))]:
+        with pytest.raises(ValueError, match="cross_entropy takes logits"):
+            kernels_rs.cross_entropy(to(normal(*shape)), to(np.zeros(labels, np.int64)))
+
+
 def test_indices_and_positions_are_integers(to):
     x = normal(3, 1, 4)
     with pytest.raises(TypeError, match="positions are float64, expected integers"):

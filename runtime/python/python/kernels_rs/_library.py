@@ -198,6 +198,9 @@ def cross_entropy(input, target, *, ignore_index=-100, reduction="mean", label_s
     """
     if ignore_index >= 0:
         raise ValueError("ignore_index must be negative; negative indices are ignored")
+    if len(input.shape) != 2 or len(target.shape) != 1:
+        given = f"{tuple(input.shape)} and {tuple(target.shape)}"
+        raise ValueError(f"cross_entropy takes logits (rows, classes) and classes (rows), given {given}")
     rows = input.shape[0]
     labels = _unsigned(target)
     loss, log_sum = _empty(input, (rows,), "float32"), _empty(input, (rows,), "float32")
