@@ -248,6 +248,27 @@ def test_out_is_written_or_rejected():
         assert (gaps == 7).all()
 
 
+def test_out_has_the_type_of_the_result(to):
+    x, w = normal(2, 4), normal(4, 4)
+    calls = {
+        "silu": lambda out: kernels_rs.silu(to(x), out=out),
+        "softmax": lambda out: kernels_rs.softmax(to(x), out=out),
+        "linear": lambda out: kernels_rs.linear(to(x), to(w), out=out),
+        "embedding": lambda out: kernels_rs.embedding(to(np.array([0, 2])), to(w), out=out),
+        "transpose": lambda out: kernels_rs.transpose(to(x.reshape(4, 2)), out=out),
+    }
+    for name, call in calls.items():
+        for dtype in [np.int32, np.uint32, np.float16]:
+            out = to(np.zeros((2, 4), dtype))
+            with pytest.raises(TypeError, match="`out` has elements"):
+                call(out)
+            assert not host(out).any(), name
+    halves = to(np.ones((4, 2), np.float16))
+    with pytest.raises(TypeError, match="`out` has elements uint16, expected float16"):
+        kernels_rs.transpose(halves, out=to(np.zeros((2, 4), np.uint16)))
+    assert (host(kernels_rs.transpose(halves, out=to(np.zeros((2, 4), np.float16)))) == 1).all()
+
+
 def test_histc(to):
     x = RNG.uniform(-1, 2, 1000).astype(np.float32)
     found = host(kernels_rs.histc(to(x), 10, 0.0, 1.0))

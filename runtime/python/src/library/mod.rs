@@ -162,8 +162,23 @@ impl Arrays {
         if !array.writable {
             return Err(PyValueError::new_err(format!("`{name}` is read-only, and this function writes it")));
         }
-        let floats = is_float(array.scalar) && T::TYPE.scalar().is_some_and(is_float);
+        // Integers of one width may differ in their sign; floats are never bits of integers.
+        let floats = is_float(array.scalar) || T::TYPE.scalar().is_some_and(is_float);
         if floats { self.take(call) } else { self.take_as(call) }
+    }
+
+    /// Takes the next array as memory that the call writes, for elements of the type `of` that the
+    /// call moves as integers `T`.
+    fn out_of<T: Element, const R: usize>(&mut self, call: &DeviceCall<'_>, of: Scalar) -> PyResult<Typed<T, R>> {
+        let (name, array) = &self.0[0];
+        if !array.writable {
+            return Err(PyValueError::new_err(format!("`{name}` is read-only, and this function writes it")));
+        }
+        if array.scalar != of && (is_float(array.scalar) || is_float(of)) {
+            let (given, wanted) = (name_of(array.scalar), name_of(of));
+            return Err(PyTypeError::new_err(format!("`{name}` has elements {given}, expected {wanted}")));
+        }
+        self.take_as(call)
     }
 }
 
@@ -603,7 +618,8 @@ fn transpose(
     let mut arrays = Arrays::of(&[("x", x), ("out", out)])?;
     let call = arrays.open(py, stream)?;
     widths!(arrays.first(), T => {
-        let (x, y) = (arrays.take_as::<T, 3>(&call)?, arrays.out::<T, 3>(&call)?);
+        let of = arrays.first().scalar;
+        let (x, y) = (arrays.take_as::<T, 3>(&call)?, arrays.out_of::<T, 3>(&call, of)?);
         call.run((x, y), |on, (x, y)| permute::transpose_batch(on, &x.view()?, &mut y.view_mut()?))
     })
 }
@@ -621,8 +637,9 @@ fn embedding(
     let mut arrays = Arrays::of(&[("table", table), ("index", index), ("out", out)])?;
     let call = arrays.open(py, stream)?;
     widths!(arrays.first(), T => {
+        let of = arrays.first().scalar;
         let (table, index) = (arrays.take_as::<T, 2>(&call)?, arrays.take_as::<u32, 1>(&call)?);
-        let y = arrays.out::<T, 2>(&call)?;
+        let y = arrays.out_of::<T, 2>(&call, of)?;
         call.run((table, index, y), |on, (table, index, y)| {
             permute::gather(on, &table.view()?, &index.view()?, &mut y.view_mut()?)
         })
