@@ -273,6 +273,12 @@ def test_histc(to):
     x = RNG.uniform(-1, 2, 1000).astype(np.float32)
     found = host(kernels_rs.histc(to(x), 10, 0.0, 1.0))
     assert np.abs(found.astype(int) - np.histogram(x, 10, (0, 1))[0]).sum() <= 2
+    whole = np.arange(6, dtype=np.float32).reshape(2, 3)
+    assert host(kernels_rs.histc(to(whole), 3)).tolist() == [2, 2, 2]
+    assert host(kernels_rs.histc(to(np.full(4, 5, np.float32)), 3)).tolist() == [0, 4, 0]
+    assert host(kernels_rs.histc(to(np.zeros((0,), np.float32)), 3)).tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match="give min and max"):
+        kernels_rs.histc(to(np.array([1, np.inf], np.float32)), 3)
     keys = RNG.integers(0, 20, 500).astype(np.uint8)
     assert (host(kernels_rs.histc(to(keys), 16)) == np.bincount(keys, minlength=20)[:16]).all()
 

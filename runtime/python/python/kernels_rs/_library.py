@@ -4,9 +4,10 @@ import functools
 import sys
 
 from . import _native
-from ._array import _dtype, _empty, _library, _result
+from ._array import _dtype, _empty, _library, _result, numpy
 
 _KERNELS = {}
+_INFINITE = float("inf")
 
 
 def _kernel(name, source):
@@ -63,13 +64,13 @@ def _unsigned(x):
     if name == "uint32":
         return x
     if _library(x) == "numpy":
-        import numpy
+        import numpy as np
 
         # Some versions of NumPy reject 2**32 - 1 in an operation with int32, so the indices are
         # widened first.
-        wide = x.astype(numpy.int64)
-        kept = numpy.where((wide < 0) | (wide > 0xFFFFFFFF), 0xFFFFFFFF, wide)
-        return numpy.ascontiguousarray(kept).astype(numpy.uint32)
+        wide = x.astype(np.int64)
+        kept = np.where((wide < 0) | (wide > 0xFFFFFFFF), 0xFFFFFFFF, wide)
+        return np.ascontiguousarray(kept).astype(np.uint32)
     if name not in ("int32", "int64"):
         raise TypeError(f"indices are {name}, expected int32, int64 or uint32")
     described = _native.describe(x)
@@ -112,11 +113,11 @@ def _positions(x):
     name = _dtype(x)
     _integers(x, "positions")
     if _library(x) == "numpy":
-        import numpy
+        import numpy as np
 
         if x.size and (x.min() < -(2**31) or x.max() >= 2**31):
             raise ValueError("positions must be from -2**31 to 2**31 - 1")
-        return numpy.ascontiguousarray(x.astype(numpy.int32))
+        return np.ascontiguousarray(x.astype(np.int32))
     if name in ("int32", "uint32"):
         return x
     if name != "int64":
@@ -506,11 +507,25 @@ def embedding(input, weight, *, out=None, stream=None):
 def histc(input, bins=100, min=0.0, max=0.0, *, stream=None):
     """Returns the number of elements in each of `bins` bins from `min` to `max`, as 32-bit integers.
 
+    If both are 0, they are the smallest and the largest element, whose reading waits for the array.
     Elements of uint8 and uint32 are indices of bins.
     """
+    if min == max == 0 and _dtype(input) == "float32" and _count(input.shape):
+        min, max = _range(input, stream)
     out = _empty(input, (bins,), _index_type(input))
     _native.counts(input, out, min, max, stream)
     return _result(input, out)
+
+
+def _range(input, stream):
+    """Returns the smallest and the largest element; for equal elements, a range of 2 around them."""
+    if stream is not None:
+        raise ValueError("histc with a stream needs min and max: their computation would wait")
+    ends = (_reduced(name, input, None, False, "float32", None) for name in ("min", "max"))
+    low, high = (float(numpy(end) if isinstance(end, _native.Array) else end) for end in ends)
+    if low in (_INFINITE, -_INFINITE) or high in (_INFINITE, -_INFINITE):
+        raise ValueError(f"the elements are from {low} to {high}: give min and max")
+    return (low - 1, high + 1) if low == high else (low, high)
 
 
 def sample(logits, *, seed, offset=0, temperature=1.0, top_k=0, top_p=1.0, stream=None):
