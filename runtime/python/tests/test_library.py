@@ -269,6 +269,13 @@ def test_out_has_the_type_of_the_result(to):
     assert (host(kernels_rs.transpose(halves, out=to(np.zeros((2, 4), np.float16)))) == 1).all()
 
 
+def test_options_that_do_not_exist_are_rejected(to):
+    x = to(normal(2, 4))
+    for call in [kernels_rs.gelu, kernels_rs.geglu]:
+        with pytest.raises(ValueError, match="approximate = 'tahn': expected 'none' or 'tanh'"):
+            call(x, approximate="tahn")
+
+
 def test_histc(to):
     x = RNG.uniform(-1, 2, 1000).astype(np.float32)
     found = host(kernels_rs.histc(to(x), 10, 0.0, 1.0))

@@ -362,6 +362,12 @@ for backend in ["eager", "aot_eager"]:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_options_that_do_not_exist_are_rejected():
+    for call in [kernels_rs.gelu, kernels_rs.geglu]:
+        with pytest.raises(ValueError, match="approximate = 'tahn': expected 'none' or 'tanh'"):
+            call(normal(2, 4), approximate="tahn")
+
+
 def test_positions_are_integers():
     with pytest.raises(TypeError, match="positions are float32, expected integers"):
         kernels_rs.rotary(normal(1, 1, 2), torch.tensor([0.5]))

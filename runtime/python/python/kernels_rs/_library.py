@@ -4,6 +4,7 @@ import functools
 import sys
 
 from . import _native
+from ._checks import _form_of_gelu
 from ._array import _dtype, _empty, _library, _result, numpy
 
 _KERNELS = {}
@@ -399,7 +400,7 @@ def swiglu(input, up=None, *, out=None, stream=None):
 @_differentiable
 def geglu(input, up=None, *, approximate="none", out=None, stream=None):
     """Returns gelu(a) * b of the halves (a | b) of the last axis, or of a = input and b = up."""
-    return _gated(input, up, "geglu_tanh" if approximate == "tanh" else "geglu", out, stream)
+    return _gated(input, up, _form_of_gelu("geglu", approximate), out, stream)
 
 
 @_differentiable
@@ -414,7 +415,7 @@ def silu(input, *, out=None, stream=None):
 def gelu(input, approximate="none", *, out=None, stream=None):
     """Returns the Gaussian error linear unit, or its approximation by tanh."""
     out = _out(input, out, input.shape)
-    _native.activation("gelu_tanh" if approximate == "tanh" else "gelu", input, out, stream)
+    _native.activation(_form_of_gelu("gelu", approximate), input, out, stream)
     return _result(input, out)
 
 

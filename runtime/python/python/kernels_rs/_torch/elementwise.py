@@ -5,6 +5,7 @@ import functools
 import torch.nn.functional as F
 
 from .. import _native
+from .._checks import _form_of_gelu
 from ._operator import Operator, ROWS, as_rows, new_tensor, stream_of
 
 GATES = {"swiglu": F.silu, "geglu": F.gelu, "geglu_tanh": functools.partial(F.gelu, approximate="tanh")}
@@ -136,7 +137,7 @@ def swiglu(input, up=None, *, strict=False, interpret=True):
 
 
 def geglu(input, up=None, *, approximate="none", strict=False, interpret=True):
-    return _gate_of("geglu_tanh" if approximate == "tanh" else "geglu", input, up, strict, interpret)
+    return _gate_of(_form_of_gelu("geglu", approximate), input, up, strict, interpret)
 
 
 def silu(input, *, strict=False, interpret=True):
@@ -144,4 +145,4 @@ def silu(input, *, strict=False, interpret=True):
 
 
 def gelu(input, approximate="none", *, strict=False, interpret=True):
-    return ROWS["gelu_tanh" if approximate == "tanh" else "gelu"]((input,), strict, interpret)
+    return ROWS[_form_of_gelu("gelu", approximate)]((input,), strict, interpret)
