@@ -274,6 +274,9 @@ def test_options_that_do_not_exist_are_rejected(to):
     for call in [kernels_rs.gelu, kernels_rs.geglu]:
         with pytest.raises(ValueError, match="approximate = 'tahn': expected 'none' or 'tanh'"):
             call(x, approximate="tahn")
+    for call in [kernels_rs.softmax, kernels_rs.log_softmax]:
+        with pytest.raises(TypeError, match="causal is the number of queries"):
+            call(x, causal=True)
 
 
 def test_histc(to):

@@ -366,6 +366,9 @@ def test_options_that_do_not_exist_are_rejected():
     for call in [kernels_rs.gelu, kernels_rs.geglu]:
         with pytest.raises(ValueError, match="approximate = 'tahn': expected 'none' or 'tanh'"):
             call(normal(2, 4), approximate="tahn")
+    for call in [kernels_rs.softmax, kernels_rs.log_softmax]:
+        with pytest.raises(TypeError, match="causal is the number of queries"):
+            call(normal(2, 4), causal=True)
 
 
 def test_positions_are_integers():

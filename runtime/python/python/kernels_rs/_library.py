@@ -4,7 +4,7 @@ import functools
 import sys
 
 from . import _native
-from ._checks import _form_of_gelu
+from ._checks import _form_of_gelu, _queries
 from ._array import _dtype, _empty, _library, _result, numpy
 
 _KERNELS = {}
@@ -150,7 +150,7 @@ def softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, out=None, stream=
     """
     _last(input, dim)
     out = _out(input, out, input.shape, dtype)
-    _native.softmax(input, out, scale, False, causal, stream)
+    _native.softmax(input, out, scale, False, _queries(causal), stream)
     return _result(input, out)
 
 
@@ -159,7 +159,7 @@ def log_softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, out=None, str
     """Returns the logarithm of the softmax of scale * input over the last axis."""
     _last(input, dim)
     out = _out(input, out, input.shape, dtype)
-    _native.softmax(input, out, scale, True, causal, stream)
+    _native.softmax(input, out, scale, True, _queries(causal), stream)
     return _result(input, out)
 
 

@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from .. import _native
+from .._checks import _queries
 from ._operator import Operator, ROWS, as_rows, is_inference, new_tensor, note_torch, stream_of
 
 
@@ -163,7 +164,7 @@ TABLE = [
 def softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, strict=False, interpret=True, log=False):
     if dtype is not None:
         input = input.to(getattr(torch, dtype) if isinstance(dtype, str) else dtype)
-    return ROWS["softmax"]((input, dim, scale, log, causal), strict, interpret)
+    return ROWS["softmax"]((input, dim, scale, log, _queries(causal)), strict, interpret)
 
 
 def log_softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, strict=False, interpret=True):
