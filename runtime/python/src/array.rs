@@ -115,7 +115,10 @@ impl Foreign {
             let value = interface.call_method1(intern!(py, "get"), (key,))?;
             Ok((!value.is_none()).then_some(value))
         };
-        if optional("mask")?.is_some() {
+        // NumPy's masked arrays have the mask as an attribute, which is False without masked elements.
+        let hides = |mask: Bound<'_, PyAny>| mask.call_method0(intern!(py, "any")).and_then(|any| any.is_truthy());
+        let masked = object.getattr_opt(intern!(py, "mask"))?.is_some_and(|mask| hides(mask).unwrap_or(false));
+        if masked || optional("mask")?.is_some() {
             return Err(PyTypeError::new_err("arrays with a mask are not supported"));
         }
         let width = scalar.bytes() as isize;

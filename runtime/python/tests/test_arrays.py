@@ -313,6 +313,11 @@ def test_what_is_no_array_is_rejected():
         kernels_rs.describe(np.zeros(3, np.complex64))
     with pytest.raises(TypeError, match="is not an array"):
         kernels_rs.describe([1.0, 2.0])
+    masked = np.ma.array([1, 2, 100], mask=[0, 0, 1], dtype=np.float32)
+    for call in [kernels_rs.describe, kernels_rs.sum]:
+        with pytest.raises(TypeError, match="arrays with a mask"):
+            call(masked)
+    assert kernels_rs.sum(np.ma.array([1, 2, 100], dtype=np.float32)) == 103
     for dtype in [">f4", ">i8", ">f2"]:
         swapped = np.ones(3, dtype)
         for call in [kernels_rs.describe, kernels_rs.array, kernels_rs.asarray, kernels_rs.sum]:
