@@ -75,6 +75,11 @@ def test_an_mlp_without_a_gate():
         kernels_rs.OptimizedMLP(8, 20, "relu")
 
 
+def test_complex_parameters_are_rejected():
+    with pytest.raises(TypeError, match="AdamW takes real parameters, and one is complex64"):
+        kernels_rs.AdamW([torch.nn.Parameter(torch.ones(1, dtype=torch.complex64))])
+
+
 @pytest.mark.parametrize("on", DEVICES)
 def test_training_steps_beside_pytorch(on):
     torch.manual_seed(3)

@@ -189,6 +189,13 @@ class AdamW(torch.optim.Optimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay})
         self.calls = {"strict": strict, "interpret": interpret}
 
+    def add_param_group(self, param_group):
+        """Adds parameters, which are real."""
+        super().add_param_group(param_group)
+        for p in self.param_groups[-1]["params"]:
+            if p.is_complex():
+                raise TypeError(f"AdamW takes real parameters, and one is {str(p.dtype)[6:]}: use torch.view_as_real")
+
     def load_state_dict(self, state_dict):
         """Loads the states in their own type. PyTorch would round them to the weights' type."""
         super().load_state_dict(state_dict)
