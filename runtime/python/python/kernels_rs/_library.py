@@ -308,7 +308,10 @@ class QuantizedLinear:
         return self.weight.format
 
     def __call__(self, input, bias=None, *, out=None, stream=None):
-        """Returns input @ weight.T, with the input quantized to 8 bits in groups of 32. No bias yet."""
+        """Returns input @ weight.T, with the input quantized to 8 bits in groups of 32. No bias yet.
+
+        A NaN has no code of 8 bits: NaNs of the input, and of weights that are quantized here, count as 0.
+        """
         if bias is not None:
             raise ValueError("a quantized linear layer takes no bias yet: add it to the result")
         if out is None and stream is None and _library(input) == "torch":
