@@ -269,6 +269,17 @@ def test_out_has_the_type_of_the_result(to):
     assert (host(kernels_rs.transpose(halves, out=to(np.zeros((2, 4), np.float16)))) == 1).all()
 
 
+def test_operands_by_name(to):
+    q = to(normal(1, 2, 3, 4))
+    by_name = kernels_rs.attention(query=q, key=q, value=q)
+    assert (host(by_name) == host(kernels_rs.attention(q, q, q))).all()
+    x, positions = to(normal(3, 1, 4)), to(np.arange(3))
+    assert (host(kernels_rs.rotary(x=x, positions=positions)) == host(kernels_rs.rotary(x, positions))).all()
+    assert (host(kernels_rs.softmax(input=x, out=None, stream=None)) == host(kernels_rs.softmax(x))).all()
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        kernels_rs.softmax()
+
+
 def test_options_that_do_not_exist_are_rejected(to):
     x = to(normal(2, 4))
     for call in [kernels_rs.gelu, kernels_rs.geglu]:

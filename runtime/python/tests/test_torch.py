@@ -362,6 +362,16 @@ for backend in ["eager", "aot_eager"]:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_operands_by_name_and_options_that_are_none():
+    q = normal(1, 2, 3, 4).requires_grad_()
+    for call in [kernels_rs.attention, kernels_rs.scaled_dot_product_attention]:
+        torch.testing.assert_close(call(query=q, key=q, value=q), F.scaled_dot_product_attention(q, q, q))
+    y = kernels_rs.softmax(input=q, out=None, stream=None)
+    assert torch.equal(y, kernels_rs.softmax(q)) and y.requires_grad
+    kernels_rs.rms_norm(q, 4, stream=None).sum().backward()
+    torch.testing.assert_close(kernels_rs.softmax(q.double(), stream=None), q.double().softmax(-1))
+
+
 def test_options_that_do_not_exist_are_rejected():
     for call in [kernels_rs.gelu, kernels_rs.geglu]:
         with pytest.raises(ValueError, match="approximate = 'tahn': expected 'none' or 'tanh'"):

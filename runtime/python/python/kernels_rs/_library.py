@@ -25,16 +25,20 @@ def _differentiable(function):
     `strict=True` forbids a fallback to PyTorch's own operators.
     """
     name = function.__name__.lstrip("_")
+    operand = function.__code__.co_varnames[0]
 
     @functools.wraps(function)
-    def routed(input, *arguments, strict=False, **named):
+    def routed(*arguments, strict=False, **named):
         torch = sys.modules.get("torch")
-        if torch is not None and isinstance(input, torch.Tensor) and "out" not in named and "stream" not in named:
-            # torch.compile guards what it reads, so the first call must not look for the module.
-            from . import _torch as operators
+        input = arguments[0] if arguments else named.get(operand)
+        if torch is not None and isinstance(input, torch.Tensor):
+            options = {key: value for key, value in named.items() if value is not None or key not in ("out", "stream")}
+            if "out" not in options and "stream" not in options:
+                # torch.compile guards what it reads, so the first call must not look for the module.
+                from . import _torch as operators
 
-            return getattr(operators, name)(input, *arguments, strict=strict, **named)
-        return function(input, *arguments, **named)
+                return getattr(operators, name)(*arguments, strict=strict, **options)
+        return function(*arguments, **named)
 
     return routed
 
