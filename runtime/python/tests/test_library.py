@@ -280,6 +280,13 @@ def test_operands_by_name(to):
         kernels_rs.softmax()
 
 
+@pytest.mark.parametrize("given", [[1.0], None, 3.0])
+def test_what_is_no_array_is_rejected(given):
+    for call in [kernels_rs.softmax, kernels_rs.sum, kernels_rs.cumsum, kernels_rs.silu, kernels_rs.histc]:
+        with pytest.raises(TypeError, match=f"{call.__name__} takes an array, given {type(given).__name__}"):
+            call(given)
+
+
 def test_options_that_do_not_exist_are_rejected(to):
     x = to(normal(2, 4))
     for call in [kernels_rs.gelu, kernels_rs.geglu]:

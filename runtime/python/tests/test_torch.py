@@ -372,6 +372,17 @@ def test_operands_by_name_and_options_that_are_none():
     torch.testing.assert_close(kernels_rs.softmax(q.double(), stream=None), q.double().softmax(-1))
 
 
+def test_functions_without_an_operator_take_parameters_under_no_grad():
+    weight = torch.nn.Parameter(normal(5, 4))
+    with torch.no_grad():
+        assert torch.equal(kernels_rs.embedding(torch.tensor([3, 0]), weight), weight[[3, 0]])
+        torch.testing.assert_close(kernels_rs.sum(weight), weight.sum())
+        torch.testing.assert_close(kernels_rs.cumsum(weight), weight.cumsum(-1))
+        assert torch.equal(kernels_rs.argmax(weight, -1).long(), weight.argmax(-1))
+    with pytest.raises(BufferError, match="require"):
+        kernels_rs.sum(weight)
+
+
 def test_options_that_do_not_exist_are_rejected():
     for call in [kernels_rs.gelu, kernels_rs.geglu]:
         with pytest.raises(ValueError, match="approximate = 'tahn': expected 'none' or 'tanh'"):

@@ -38,9 +38,24 @@ def _differentiable(function):
                 from . import _torch as operators
 
                 return getattr(operators, name)(*arguments, strict=strict, **options)
+        elif arguments or operand in named:
+            _operand(name, input)
         return function(*arguments, **named)
 
     return routed
+
+
+def _operand(function, input):
+    """Returns an operand of a function without a gradient, and rejects what is no array.
+
+    Where PyTorch records no gradients, a tensor that requires one is an operand as it is.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(input, torch.Tensor):
+        return input if torch.is_grad_enabled() or not input.requires_grad else input.detach()
+    if not hasattr(input, "shape") or not hasattr(input, "dtype"):
+        raise TypeError(f"{function} takes an array, given {type(input).__name__}")
+    return input
 
 
 def _given(**named):
@@ -427,6 +442,7 @@ def gelu(input, approximate="none", *, out=None, stream=None):
 
 
 def _reduced(name, input, dim, keepdim, dtype, stream):
+    input = _operand(name, input)
     shape = tuple(input.shape)
     rank = len(shape)
     if dim is None:
@@ -490,6 +506,7 @@ def argmin(input, dim=None, keepdim=False, *, stream=None):
 
 def cumsum(input, dim=-1, *, exclusive=False, out=None, stream=None):
     """Returns running sums along the last axis. If `exclusive`, an element is not in its own sum."""
+    input = _operand("cumsum", input)
     _last(input, dim)
     out = _out(input, out, input.shape)
     _native.cumulative(input, out, exclusive, stream)
@@ -507,6 +524,7 @@ def transpose(input, *, out=None, stream=None):
 
 def embedding(input, weight, *, out=None, stream=None):
     """Returns the rows of the weight with the indices `input`; an index beyond the rows gives zeros."""
+    input, weight = _operand("embedding", input), _operand("embedding", weight)
     out = _out(weight, out, tuple(input.shape) + (weight.shape[1],))
     _native.embedding(weight, _unsigned(input), _rows_of_out(out), stream)
     return _result(weight, out)
@@ -518,6 +536,7 @@ def histc(input, bins=100, min=0.0, max=0.0, *, stream=None):
     If both are 0, they are the smallest and the largest element, whose reading waits for the array.
     Elements of uint8 and uint32 are indices of bins.
     """
+    input = _operand("histc", input)
     if min == max == 0 and _dtype(input) == "float32" and _count(input.shape):
         min, max = _range(input, stream)
     out = _empty(input, (bins,), _index_type(input))
@@ -541,6 +560,7 @@ def sample(logits, *, seed, offset=0, temperature=1.0, top_k=0, top_p=1.0, strea
 
     The same seed and offset give the same tokens on every device.
     """
+    logits = _operand("sample", logits)
     out = _empty(logits, tuple(logits.shape[:-1]), _index_type(logits))
     _native.sample(logits, out, seed, offset, temperature, top_k, top_p, stream)
     return _result(logits, out)
