@@ -253,7 +253,7 @@ def test_quantized_linear(shape, on):
     with pytest.raises(TypeError, match=r"\(rows, 64\)"):
         layer(x[..., :32])
     x.requires_grad_()
-    with pytest.raises(RuntimeError, match="quantized_linear of kernels_rs has no derivative"):
+    with pytest.raises(RuntimeError, match="quantized_linear of kernels_rs has no gradient"):
         layer(x).sum().backward()
 
 
@@ -381,6 +381,13 @@ def test_functions_without_an_operator_take_parameters_under_no_grad():
         assert torch.equal(kernels_rs.argmax(weight, -1).long(), weight.argmax(-1))
     with pytest.raises(BufferError, match="require"):
         kernels_rs.sum(weight)
+
+
+def test_weights_of_a_layer_are_quantized():
+    layer = torch.nn.Linear(64, 8)
+    x = normal(3, 64)
+    quantized = kernels_rs.QuantizedLinear(layer.weight)
+    assert torch.equal(quantized(x), kernels_rs.QuantizedLinear(layer.weight.detach())(x))
 
 
 def test_options_that_do_not_exist_are_rejected():

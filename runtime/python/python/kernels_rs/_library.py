@@ -308,6 +308,9 @@ class QuantizedLinear:
     """Quantized weights of a linear layer: QuantizedLinear(weight, "Q8_0"), or blocks of a GGUF file."""
 
     def __init__(self, weight, format="Q8_0"):
+        torch = sys.modules.get("torch")
+        if torch is not None and isinstance(weight, torch.Tensor):
+            weight = weight.detach()
         self.weight = weight if isinstance(weight, _native.Quantized) else _native.Quantized.quantize(weight, format)
         self._planes = self._facts = None
 
@@ -350,7 +353,8 @@ class QuantizedLinear:
 
         The first call makes these tensors too, but torch.compile needs them earlier.
         """
-        torch = sys.modules["torch"]
+        import torch
+
         self._facts = self.format, self.shape
         self._planes = tuple(torch.from_dlpack(plane) for plane in self.weight.planes())
         return self

@@ -53,6 +53,8 @@ class Operator:
         self.overload, self.function = None, _function(self)
 
     def _undifferentiable(self, ctx, *gradients):
+        if self.torch is not None:
+            raise RuntimeError(f"{self.name} of kernels_rs has no gradient")
         raise RuntimeError(f"{self.name} of kernels_rs has no derivative, so its function has no second derivative")
 
     def reason(self, arguments, interpret):
