@@ -75,6 +75,23 @@ def test_an_mlp_without_a_gate():
         kernels_rs.OptimizedMLP(8, 20, "relu")
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_states_of_pytorch_are_continued(dtype):
+    p = torch.nn.Parameter(torch.linspace(-1, 1, 8).to(dtype))
+    theirs = torch.optim.AdamW([p])
+    p.grad = torch.ones_like(p)
+    theirs.step()
+    q = torch.nn.Parameter(p.detach().clone())
+    ours = kernels_rs.AdamW([q], **RUN)
+    ours.load_state_dict(theirs.state_dict())
+    q.grad = torch.ones_like(q)
+    for optimizer in (ours, theirs):
+        optimizer.step()
+    state = ours.state[q]
+    assert state["step"] == 2 and state["exp_avg"].dtype == torch.float32
+    torch.testing.assert_close(q.float(), p.float(), rtol=1e-2 if dtype == torch.bfloat16 else 1e-6, atol=1e-6)
+
+
 def test_complex_parameters_are_rejected():
     with pytest.raises(TypeError, match="AdamW takes real parameters, and one is complex64"):
         kernels_rs.AdamW([torch.nn.Parameter(torch.ones(1, dtype=torch.complex64))])

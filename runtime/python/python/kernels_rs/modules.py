@@ -197,14 +197,20 @@ class AdamW(torch.optim.Optimizer):
                 raise TypeError(f"AdamW takes real parameters, and one is {str(p.dtype)[6:]}: use torch.view_as_real")
 
     def load_state_dict(self, state_dict):
-        """Loads the states in their own type. PyTorch would round them to the weights' type."""
+        """Loads the states in their own type, or in float32 if that is wider.
+
+        PyTorch would round them to the weights' type. The states of `torch.optim.AdamW` fit too.
+        """
         super().load_state_dict(state_dict)
         numbers = [number for group in state_dict["param_groups"] for number in group["params"]]
         weights = [p for group in self.param_groups for p in group["params"]]
         for number, p in zip(numbers, weights):
             for name, value in state_dict["state"].get(number, {}).items():
-                if isinstance(value, torch.Tensor):
-                    self.state[p][name] = value.to(p.device, copy=True)
+                if name == "step":
+                    self.state[p][name] = int(value)
+                elif isinstance(value, torch.Tensor):
+                    wide = torch.promote_types(value.dtype, torch.float32)
+                    self.state[p][name] = value.to(p.device, wide, copy=True)
 
     @torch.no_grad()
     def step(self, closure=None):
