@@ -280,6 +280,18 @@ def test_operands_by_name(to):
         kernels_rs.softmax()
 
 
+def test_softmax_of_another_type():
+    x = normal(2, 4, dtype=np.float16)
+    for dtype in ["float32", np.float32, np.dtype(np.float32)]:
+        for call in [kernels_rs.softmax, kernels_rs.log_softmax]:
+            y = call(x, -1, dtype)
+            assert y.dtype == np.float32
+            np.testing.assert_array_equal(y, call(x.astype(np.float32)))
+    assert kernels_rs.softmax(wide(x), dtype="float16").dtype == np.float16
+    with pytest.raises(TypeError, match="cannot be converted"):
+        kernels_rs.softmax(kernels_rs.array(x), dtype="float32")
+
+
 @pytest.mark.parametrize("given", [[1.0], None, 3.0])
 def test_what_is_no_array_is_rejected(given):
     for call in [kernels_rs.softmax, kernels_rs.sum, kernels_rs.cumsum, kernels_rs.silu, kernels_rs.histc]:

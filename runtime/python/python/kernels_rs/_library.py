@@ -5,7 +5,7 @@ import sys
 
 from . import _native
 from ._checks import _form_of_gelu, _queries
-from ._array import _dtype, _empty, _library, _result, numpy
+from ._array import _dtype, _empty, _library, _numpy_dtype, _result, numpy
 
 _KERNELS = {}
 _INFINITE = float("inf")
@@ -160,15 +160,26 @@ def _positions(x):
     return y
 
 
+def _converted(input, dtype):
+    """Returns an array with another element type."""
+    if dtype is None or dtype == _dtype(input):
+        return input
+    if not hasattr(input, "astype"):
+        raise TypeError(f"dtype = {dtype}: elements of an Array of {_dtype(input)} cannot be converted")
+    return input.astype(_numpy_dtype(dtype) if _library(input) == "numpy" else dtype)
+
+
 @_differentiable
 def softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, out=None, stream=None):
     """Returns the softmax of scale * input over the last axis, computed in float32.
 
+    The input is converted to `dtype` first.
     `causal` is the number of queries of a sequence; 0 masks nothing. Rows are queries, and columns
     are keys. The last key belongs to the last query. Keys after a query's own key are masked.
     """
     _last(input, dim)
-    out = _out(input, out, input.shape, dtype)
+    input = _converted(input, dtype)
+    out = _out(input, out, input.shape)
     _native.softmax(input, out, scale, False, _queries(causal), stream)
     return _result(input, out)
 
@@ -177,7 +188,8 @@ def softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, out=None, stream=
 def log_softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, out=None, stream=None):
     """Returns the logarithm of the softmax of scale * input over the last axis."""
     _last(input, dim)
-    out = _out(input, out, input.shape, dtype)
+    input = _converted(input, dtype)
+    out = _out(input, out, input.shape)
     _native.softmax(input, out, scale, True, _queries(causal), stream)
     return _result(input, out)
 
