@@ -654,8 +654,12 @@ pub fn zeros(
 pub fn array(py: Python<'_>, source: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Array> {
     let foreign = Foreign::of(source, "source")?;
     let foreign = foreign.ok_or_else(|| PyTypeError::new_err("`source` is not an array"))?;
-    if foreign.place != Where::Cpu || !foreign.is_contiguous() {
-        return Err(PyValueError::new_err("`source` is not a row-major array in host memory"));
+    if let Where::Cuda(_) = foreign.place {
+        let message = format!("`source` is on {}: `kernels_rs.numpy` copies an Array to the host", foreign.place);
+        return Err(PyValueError::new_err(message));
+    }
+    if !foreign.is_contiguous() {
+        return Err(PyValueError::new_err("`source` is not row-major: copy the array"));
     }
     let place = device.map_or(Ok(Where::Cpu), Where::of)?;
     let start = foreign.address as usize;

@@ -119,6 +119,18 @@ def test_exported_arrays_have_their_element_type(device, dtype):
         assert np.dtype(a.__cuda_array_interface__["typestr"]) == dtype
 
 
+def test_conversions_by_numpy(device):
+    a = kernels_rs.array(np.arange(3, dtype=np.float32), device)
+    if device == "cpu":
+        assert np.asarray(a, np.float64).tolist() == [0, 1, 2]
+        assert a.__array__().ctypes.data == a.ptr and a.__array__(copy=True).ctypes.data != a.ptr
+    else:
+        with pytest.raises(TypeError, match="kernels_rs.numpy\\(array\\) copies it"):
+            np.asarray(a)
+        with pytest.raises(ValueError, match="`source` is on cuda:0: `kernels_rs.numpy` copies"):
+            kernels_rs.array(a, "cpu")
+
+
 def test_asarray_is_the_same_memory(device):
     a = kernels_rs.array(np.arange(6, dtype=np.int32), device)
     b = kernels_rs.asarray(ByDlpack(a, 1))

@@ -44,7 +44,7 @@ from ._native import (
     set_instruction_limit,
     zeros,
 )
-from ._array import numpy
+from ._array import _as_numpy, numpy
 from ._fallback import Unsupported, stats
 from ._library import (
     QuantizedLinear,
@@ -78,6 +78,7 @@ from ._library import (
 from ._page import Page, inspect
 
 Kernel.inspect = inspect
+Array.__array__ = _as_numpy
 
 # A child of `fork` has only one thread of its parent, and must not wait for locks of the others.
 if hasattr(os, "register_at_fork"):

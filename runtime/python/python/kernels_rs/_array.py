@@ -50,6 +50,15 @@ def _result(like, out):
     return out
 
 
+def _as_numpy(array, dtype=None, copy=None):
+    """Returns an Array of the CPU for NumPy's functions, which would take an Array of a GPU as an object."""
+    import numpy as np
+
+    if array.device != "cpu":
+        raise TypeError(f"the array is on {array.device}: kernels_rs.numpy(array) copies it")
+    return np.array(array, dtype) if copy else np.asarray(array, dtype)
+
+
 def numpy(array):
     """Returns a copy of an Array as a NumPy array. bfloat16 needs the package ml_dtypes."""
     import numpy as np
