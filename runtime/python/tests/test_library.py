@@ -280,6 +280,16 @@ def test_operands_by_name(to):
         kernels_rs.softmax()
 
 
+def test_results_of_subclasses_are_arrays_of_their_library():
+    class Mine(np.ndarray):
+        pass
+
+    x = normal(2, 3)
+    y = kernels_rs.softmax(x.view(Mine))
+    assert isinstance(y, np.ndarray) and (y == kernels_rs.softmax(x)).all()
+    assert isinstance(kernels_rs.embedding(np.array([1]).view(Mine), x.view(Mine)), np.ndarray)
+
+
 def test_softmax_of_another_type():
     x = normal(2, 4, dtype=np.float16)
     for dtype in ["float32", np.float32, np.dtype(np.float32)]:

@@ -383,6 +383,15 @@ def test_functions_without_an_operator_take_parameters_under_no_grad():
         kernels_rs.sum(weight)
 
 
+def test_results_of_subclasses_are_tensors():
+    class Mine(torch.Tensor):
+        pass
+
+    x = normal(2, 3)
+    assert isinstance(kernels_rs.sum(x.as_subclass(Mine)), torch.Tensor)
+    torch.testing.assert_close(kernels_rs.softmax(x.as_subclass(Mine)).as_subclass(torch.Tensor), x.softmax(-1))
+
+
 def test_weights_of_a_layer_are_quantized():
     layer = torch.nn.Linear(64, 8)
     x = normal(3, 64)

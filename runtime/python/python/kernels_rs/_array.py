@@ -5,8 +5,15 @@ import sys
 from . import _native
 
 
+_LIBRARIES = ("numpy", "torch", "cupy", "jax", "jaxlib", "kernels_rs")
+
+
 def _library(array):
-    """Returns the name of the library that an array belongs to."""
+    """Returns the name of the library that an array belongs to, also by a subclass of another module."""
+    for base in type(array).__mro__:
+        library = base.__module__.split(".")[0]
+        if library in _LIBRARIES:
+            return library
     return type(array).__module__.split(".")[0]
 
 
