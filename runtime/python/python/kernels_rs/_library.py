@@ -162,7 +162,7 @@ def _positions(x):
 
 def _converted(input, dtype):
     """Returns an array with another element type."""
-    if dtype is None or dtype == _dtype(input):
+    if dtype is None or getattr(dtype, "__name__", str(dtype)) == _dtype(input):
         return input
     if not hasattr(input, "astype"):
         raise TypeError(f"dtype = {dtype}: elements of an Array of {_dtype(input)} cannot be converted")
