@@ -290,6 +290,26 @@ def test_results_of_subclasses_are_arrays_of_their_library():
     assert isinstance(kernels_rs.embedding(np.array([1]).view(Mine), x.view(Mine)), np.ndarray)
 
 
+def test_arguments_of_other_types(to):
+    x = to(normal(3, 4))
+    assert (host(kernels_rs.norm(x, 2.0)) == host(kernels_rs.norm(x, 2))).all()
+    for p in [True, 3, 0.5]:
+        with pytest.raises(ValueError, match="expected 1 or 2"):
+            kernels_rs.norm(x, p)
+    for dim in [(0, 1), [0]]:
+        with pytest.raises(TypeError, match="expected one axis, or None"):
+            kernels_rs.sum(x, dim)
+    assert (host(kernels_rs.rms_norm(x, np.int64(4))) == host(kernels_rs.rms_norm(x, 4))).all()
+    q = to(normal(1, 1, 3, 4))
+    assert (host(kernels_rs.attention(q, q, q, window=[1, 1])) == host(kernels_rs.attention(q, q, q, window=(1, 1)))).all()
+    with pytest.raises(ValueError, match="transpose exchanges the last two axes"):
+        kernels_rs.transpose(to(normal(3)))
+    with pytest.raises(ValueError, match=r"\(batch, heads, tokens, size\)"):
+        kernels_rs.scaled_dot_product_attention(x, x, x)
+    with pytest.raises(ValueError, match="label_smoothing = 2.0: expected a number from 0 to 1"):
+        kernels_rs.cross_entropy(x, to(np.array([0, 1, 2])), label_smoothing=2.0)
+
+
 def test_softmax_of_another_type():
     x = normal(2, 4, dtype=np.float16)
     for dtype in ["float32", np.float32, np.dtype(np.float32)]:

@@ -92,6 +92,11 @@ def test_states_of_pytorch_are_continued(dtype):
     torch.testing.assert_close(q.float(), p.float(), rtol=1e-2 if dtype == torch.bfloat16 else 1e-6, atol=1e-6)
 
 
+def test_attention_of_no_batch():
+    attention = kernels_rs.OptimizedAttention(16, 2)
+    assert attention(torch.zeros(0, 3, 16)).shape == (0, 3, 16)
+
+
 def test_complex_parameters_are_rejected():
     with pytest.raises(TypeError, match="AdamW takes real parameters, and one is complex64"):
         kernels_rs.AdamW([torch.nn.Parameter(torch.ones(1, dtype=torch.complex64))])

@@ -383,6 +383,16 @@ def test_functions_without_an_operator_take_parameters_under_no_grad():
         kernels_rs.sum(weight)
 
 
+def test_arguments_as_pytorch_takes_them():
+    x = normal(5, 4)
+    sdpa = kernels_rs.scaled_dot_product_attention
+    torch.testing.assert_close(sdpa(x, x, x), F.scaled_dot_product_attention(x, x, x))
+    y = x[None]
+    torch.testing.assert_close(sdpa(y, y, y, enable_gqa=True), F.scaled_dot_product_attention(y, y, y, enable_gqa=True))
+    with pytest.raises(ValueError, match="label_smoothing = 2.0: expected a number from 0 to 1"):
+        kernels_rs.cross_entropy(x, torch.tensor([0, 1, 2, 3, 0]), label_smoothing=2.0)
+
+
 def test_results_of_subclasses_are_tensors():
     class Mine(torch.Tensor):
         pass

@@ -1,5 +1,7 @@
 """Checks of options that the functions for arrays and for tensors share."""
 
+import operator
+
 
 def _form_of_gelu(name, approximate):
     """Returns the name of the exact form or of the approximation by tanh."""
@@ -14,3 +16,15 @@ def _queries(causal):
     if isinstance(causal, bool):
         raise TypeError("causal is the number of queries of a sequence, and 0 without a mask; it is no truth value")
     return causal
+
+
+def _shape_of(extents):
+    """Returns the extents of axes as a tuple; a number is one axis."""
+    return (operator.index(extents),) if hasattr(extents, "__index__") else tuple(extents)
+
+
+def _smoothing(label_smoothing):
+    """Returns the part of each label that is spread over all classes."""
+    if not 0 <= label_smoothing <= 1:
+        raise ValueError(f"label_smoothing = {label_smoothing}: expected a number from 0 to 1")
+    return label_smoothing

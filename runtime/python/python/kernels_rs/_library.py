@@ -4,7 +4,7 @@ import functools
 import sys
 
 from . import _native
-from ._checks import _form_of_gelu, _queries
+from ._checks import _form_of_gelu, _queries, _shape_of, _smoothing
 from ._array import _dtype, _empty, _library, _numpy_dtype, _result, numpy
 
 _KERNELS = {}
@@ -195,7 +195,7 @@ def log_softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, out=None, str
 
 
 def _normalized(input, normalized_shape):
-    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    shape = _shape_of(normalized_shape)
     if shape != tuple(input.shape[-1:]):
         raise ValueError(f"normalized_shape is {shape}, and the last axis of the input has {input.shape[-1]} elements")
 
@@ -237,7 +237,7 @@ def cross_entropy(input, target, *, ignore_index=-100, reduction="mean", label_s
     rows = input.shape[0]
     labels = _unsigned(target)
     loss, log_sum = _empty(input, (rows,), "float32"), _empty(input, (rows,), "float32")
-    _native.cross_entropy(input, labels, loss, log_sum, label_smoothing, stream)
+    _native.cross_entropy(input, labels, loss, log_sum, _smoothing(label_smoothing), stream)
     if reduction == "none":
         return _result(input, loss)
     total = _empty(input, (), "float32")
@@ -383,6 +383,7 @@ def attention(query, key, value, *, causal=False, scale=None, window=None, out=N
     after a query's position.
     """
     out = _out(query, out, tuple(query.shape[:-1]) + (value.shape[-1],))
+    window = None if window is None else tuple(window)
     _native.attention(query, key, value, out, scale, causal, window, stream)
     return _result(query, out)
 
@@ -394,6 +395,8 @@ def scaled_dot_product_attention(
     """Returns attention as torch.nn.functional does, without a mask and without dropout."""
     if attn_mask is not None or dropout_p:
         raise ValueError("attn_mask and dropout_p are not supported; `attention` has causal masks and windows")
+    if len(query.shape) != 4 or len(key.shape) != 4:
+        raise ValueError("queries, keys and values have the extents (batch, heads, tokens, size)")
     if is_causal and query.shape[-2] != key.shape[-2]:
         raise ValueError("is_causal needs as many queries as keys; `attention` aligns the last query with the last key")
     if not enable_gqa and query.shape[-3] != key.shape[-3]:
@@ -465,6 +468,8 @@ def _reduced(name, input, dim, keepdim, dtype, stream):
         out = _empty(input, (1,) * rank if keepdim else (), dtype)
         _native.reduction(name, input, out, True, True, stream)
         return _result(input, out)
+    if isinstance(dim, (tuple, list)):
+        raise TypeError(f"dim = {dim}: expected one axis, or None for all elements")
     if not -rank <= dim < rank:
         raise ValueError(f"dim = {dim}: the array has rank {rank}")
     dim %= rank
@@ -490,9 +495,9 @@ def mean(input, dim=None, keepdim=False, *, stream=None):
 
 def norm(input, p=2, dim=None, keepdim=False, *, stream=None):
     """Returns 1- or 2-norms over an axis, or of all elements, in float32."""
-    if p not in (1, 2):
+    if p not in (1, 2) or isinstance(p, bool):
         raise ValueError(f"p = {p}: expected 1 or 2")
-    return _reduced(f"norm{p}", input, dim, keepdim, "float32", stream)
+    return _reduced(f"norm{int(p)}", input, dim, keepdim, "float32", stream)
 
 
 def max(input, dim=None, keepdim=False, *, stream=None):
@@ -533,6 +538,8 @@ def cumsum(input, dim=-1, *, exclusive=False, out=None, stream=None):
 def transpose(input, *, out=None, stream=None):
     """Returns a copy with the last two axes exchanged."""
     shape = tuple(input.shape)
+    if len(shape) < 2:
+        raise ValueError(f"transpose exchanges the last two axes, and the array has the shape {shape}")
     out = _out(input, out, shape[:-2] + (shape[-1], shape[-2]))
     _native.transpose(input, out, stream)
     return _result(input, out)

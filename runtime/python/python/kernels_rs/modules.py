@@ -125,16 +125,16 @@ class OptimizedAttention(nn.Module):
         positions = positions.expand(batch, tokens).reshape(-1)
 
         def heads(projection, norm):
-            y = projection(x).reshape(batch * tokens, -1, self.head_size)
+            y = projection(x).reshape(batch * tokens, projection.out_features // self.head_size, self.head_size)
             y = y if norm is None else norm(y)
             if self.rope_base is not None:
                 y = _torch.rotary(y, positions, base=self.rope_base, **self.calls)
-            return y.reshape(batch, tokens, -1, self.head_size).transpose(1, 2)
+            return y.reshape(batch, tokens, y.shape[1], self.head_size).transpose(1, 2)
 
         values = self.v_proj(x).reshape(batch, tokens, self.key_heads, self.head_size).transpose(1, 2)
         queries, keys = heads(self.q_proj, self.q_norm), heads(self.k_proj, self.k_norm)
         y = _torch.attention(queries, keys, values, causal=self.causal, window=self.window, **self.calls)
-        return self.o_proj(y.transpose(1, 2).reshape(batch, tokens, -1))
+        return self.o_proj(y.transpose(1, 2).reshape(batch, tokens, y.shape[1] * self.head_size))
 
 
 class TransformerBlock(nn.Module):

@@ -115,12 +115,14 @@ def scaled_dot_product_attention(
         reason = "dropout"
     elif is_causal and query.shape[-2] != key.shape[-2]:
         reason = "a causal mask with another number of queries than keys"
+    elif query.dim() != 4 or key.dim() != 4 or value.dim() != 4:
+        reason = "queries, keys or values of another rank than (batch, heads, tokens, size)"
     elif not enable_gqa and query.shape[-3:-2] != key.shape[-3:-2]:
         reason = "other heads of queries than of keys without enable_gqa"
     if reason is None:
         return attention(query, key, value, causal=is_causal, scale=scale, strict=strict, interpret=interpret)
     note_torch("attention", reason, strict)
-    groups = query.shape[-3] // key.shape[-3] if enable_gqa else 1
+    groups = query.shape[-3] // key.shape[-3] if enable_gqa and query.dim() > 2 else 1
     if groups > 1 and attn_mask is not None:
         # With a mask, PyTorch has fast kernels for equal numbers of heads only.
         key, value, enable_gqa = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3), False

@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from .. import _native
+from .._checks import _smoothing
 from ._operator import Operator, ROWS, as_rows, new_tensor, note_torch, stream_of
 
 
@@ -60,6 +61,7 @@ TABLE = [
 def cross_entropy(
     input, target, *, ignore_index=-100, reduction="mean", label_smoothing=0.0, strict=False, interpret=True
 ):
+    _smoothing(label_smoothing)
     if input.dim() != 2 or target.dim() != 1 or target.is_floating_point():
         note_torch("cross_entropy", "logits of another rank than (rows, classes), or probabilities", strict)
         return F.cross_entropy(

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from .. import _native
-from .._checks import _queries
+from .._checks import _queries, _shape_of
 from ._operator import Operator, ROWS, as_rows, is_inference, new_tensor, note_torch, stream_of
 
 
@@ -172,7 +172,7 @@ def log_softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, strict=False,
 
 
 def _normalized(input, normalized_shape, weight, bias, eps, centered, strict, interpret):
-    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    shape = _shape_of(normalized_shape)
     if shape == tuple(input.shape[-1:]):
         name = "norm_of_inference" if is_inference(input, weight, bias) else "norm"
         return ROWS[name]((input, weight, bias, eps, centered), strict, interpret)
