@@ -7,10 +7,10 @@ use crate::torch::{Torch, TorchTensor};
 use half::{bf16, f16};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::{Argument, Element, launcher::ArgumentShape};
-use pyo3::exceptions::{PyAttributeError, PyBufferError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyAttributeError, PyBufferError, PyOverflowError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 use runtime::DeviceBuffer;
 use runtime_devices::executor::{PoolKind, RawBuffer};
 use std::sync::Arc;
@@ -759,27 +759,38 @@ pub fn open<'a>(
 pub fn number(value: &Bound<'_, PyAny>, scalar: Scalar, name: &str) -> PyResult<u64> {
     let wrong = |why: &str| PyTypeError::new_err(format!("argument `{name}`: expected {scalar}, {why}"));
     let kind = || value.get_type().name().map_or_else(|_| "an object".to_string(), |name| name.to_string());
+    // Python has larger integers, and larger floats than `f32`.
+    let out_of_range = || PyValueError::new_err(format!("argument `{name}`: {value} is out of range for {scalar}"));
+    let other = |e: PyErr| match e.is_instance_of::<PyOverflowError>(value.py()) {
+        true => out_of_range(),
+        false => wrong(&format!("given {}", kind())),
+    };
     if scalar == Scalar::Bool {
+        // These have a truth value, which no caller means.
+        if value.is_none() || value.is_instance_of::<PyString>() {
+            return Err(wrong(&format!("given {}", kind())));
+        }
         let given = value.call_method0("__bool__").and_then(|b| b.extract::<bool>());
         return given.map(u64::from).map_err(|_| wrong(&format!("given {}", kind())));
     }
     if is_float(scalar) {
-        let given: f64 = value.extract().map_err(|_| wrong(&format!("given {}", kind())))?;
-        return Ok(match scalar {
-            Scalar::F64 => given.to_bits(),
-            Scalar::F16 => u64::from(f16::from_f64(given).to_bits()),
-            Scalar::Bf16 => u64::from(bf16::from_f64(given).to_bits()),
-            _ => u64::from((given as f32).to_bits()),
-        });
+        let given: f64 = value.extract().map_err(other)?;
+        let (bits, is_infinite) = match scalar {
+            Scalar::F64 => (given.to_bits(), given.is_infinite()),
+            Scalar::F16 => (u64::from(f16::from_f64(given).to_bits()), f16::from_f64(given).is_infinite()),
+            Scalar::Bf16 => (u64::from(bf16::from_f64(given).to_bits()), bf16::from_f64(given).is_infinite()),
+            _ => (u64::from((given as f32).to_bits()), (given as f32).is_infinite()),
+        };
+        return if is_infinite && given.is_finite() { Err(out_of_range()) } else { Ok(bits) };
     }
-    let given: i128 = value.extract().map_err(|_| wrong(&format!("given {}", kind())))?;
+    let given: i128 = value.extract().map_err(other)?;
     let bits = if scalar == Scalar::Usize { 64 } else { scalar.bits() };
     let (least, most) = match scalar.is_signed() {
         true => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
         false => (0, (1i128 << bits) - 1),
     };
     if given < least || given > most {
-        return Err(PyValueError::new_err(format!("argument `{name}`: {given} is out of range for {scalar}")));
+        return Err(out_of_range());
     }
     let mask = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };
     Ok(given as u64 & mask)

@@ -332,8 +332,12 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // The driver may still use the memory of arrays. An error has no caller to go to.
-        let _ = self.stream.wait();
+        // The driver may still use the memory of arrays.
+        let Err(error) = self.stream.wait() else { return };
+        // An error has no caller to go to. Python prints the report of a check.
+        if error.report().is_some() {
+            let _ = Python::try_attach(|py| error::runtime(py, error).write_unraisable(py, None));
+        }
     }
 }
 

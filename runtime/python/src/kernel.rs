@@ -147,6 +147,22 @@ impl Kernel {
         self.compiled.artifact.name
     }
 
+    /// Returns the name of the function, as Python's functions do.
+    #[getter]
+    fn __name__(&self) -> &str {
+        self.name()
+    }
+
+    /// Returns the kernel itself, which never changes.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// Returns the kernel itself, which never changes.
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
     /// Returns the names of the parameters.
     #[getter]
     fn parameters(&self) -> Vec<&str> {
@@ -215,20 +231,36 @@ impl Kernel {
     /// Launches the kernel with every access checked, and waits for it.
     ///
     /// Arguments are numbers and arrays, by position or by name; generic parameters are given by
-    /// name, and element types follow from the arrays. `block` is the block's extent where the
+    /// name, and element types follow from the arrays. A parameter named as an option hides it. `block` is the block's extent where the
     /// kernel leaves it to the launch. With a `stream` the call returns once it is submitted.
     /// `unchecked` runs the kernel's own PTX on a GPU, without access checks.
-    #[pyo3(signature = (*arguments, block = None, stream = None, unchecked = false, **named))]
+    #[pyo3(signature = (*arguments, block = None, stream = None, unchecked = None, **named))]
     fn __call__(
         &self,
         py: Python<'_>,
         arguments: &Bound<'_, PyTuple>,
-        block: Option<usize>,
+        block: Option<&Bound<'_, PyAny>>,
         stream: Option<&Bound<'_, PyAny>>,
-        unchecked: bool,
+        unchecked: Option<&Bound<'_, PyAny>>,
         named: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
-        let (values, fixed) = self.bind(arguments, named)?;
+        // A parameter of the name of an option is given by that name, as all others are.
+        let options = [("block", block), ("stream", stream), ("unchecked", unchecked)];
+        let is_parameter = |name: &str| self.generic(name).is_some() || self.parameter_names().any(|known| known == name);
+        let (parameters, options): (Vec<_>, Vec<_>) =
+            options.into_iter().partition(|(name, value)| value.is_some() && is_parameter(name));
+        let option = |name: &str| options.iter().find(|(known, _)| *known == name).and_then(|(_, value)| *value);
+        let block = option("block").map(|block| block.extract::<usize>()).transpose()?;
+        let stream = option("stream");
+        let unchecked = option("unchecked").is_some_and(|value| value.is_truthy().unwrap_or(false));
+        let all_named = PyDict::new(py);
+        for (name, value) in named.into_iter().flatten() {
+            all_named.set_item(name, value)?;
+        }
+        for (name, value) in parameters {
+            all_named.set_item(name, value)?;
+        }
+        let (values, fixed) = self.bind(arguments, Some(&all_named))?;
         let names: Vec<_> = self.parameter_names().collect();
         let mut given = Vec::with_capacity(values.len());
         for ((name, value), takes_array) in names.iter().zip(values).zip(self.takes_arrays()) {
@@ -323,13 +355,20 @@ fn prepare(
     let arguments = program.arguments();
     for (parameter, given) in given.into_iter().enumerate() {
         let wanted: Vec<_> = arguments.iter().filter(|a| a.parameter as usize == parameter).collect();
-        let mut values = Vec::new();
+        let (mut values, mut kind) = (Vec::new(), String::new());
         match given {
             GivenArgument::Array(array) => values.push(GivenArgument::Array(array)),
-            GivenArgument::Value(value) => flatten(value, &mut values)?,
+            GivenArgument::Value(value) => {
+                kind = type_name(&value);
+                flatten(value, &mut values)?;
+            }
         }
         if values.len() != wanted.len() {
             let name = &program.kernel().locals[parameter].name;
+            let takes_array = |ty: &Type| matches!(ty, Type::Slice { .. } | Type::View { .. });
+            if wanted.len() == 1 && takes_array(&types[wanted[0].ty.0 as usize]) {
+                return Err(PyTypeError::new_err(format!("argument `{name}`: expected an array, given {kind}")));
+            }
             return Err(PyTypeError::new_err(format!(
                 "argument `{name}`: expected {} values, given {}",
                 wanted.len(),
@@ -358,8 +397,7 @@ fn prepare(
             let array = match value {
                 GivenArgument::Array(array) => array,
                 GivenArgument::Value(value) => Foreign::of(&value, name)?.ok_or_else(|| {
-                    let kind = value.get_type().name().map_or_else(|_| String::new(), |name| name.to_string());
-                    PyTypeError::new_err(format!("argument `{name}`: expected an array, given {kind}"))
+                    PyTypeError::new_err(format!("argument `{name}`: expected an array, given {}", type_name(&value)))
                 })?,
             };
             let (scalar, mutable) = (array.scalar, writes && array.writable);
@@ -374,6 +412,11 @@ fn prepare(
         }
     }
     Ok((held, prepared))
+}
+
+/// Returns the name of an object's type.
+fn type_name(value: &Bound<'_, PyAny>) -> String {
+    value.get_type().name().map_or_else(|_| "an object".to_string(), |name| name.to_string())
 }
 
 /// Appends the numbers of a value to `all`; tuples and lists are flattened in order.

@@ -1,5 +1,7 @@
 """Kernels from a string: values, errors with their places, instances, texts."""
 
+import copy
+import sys
 import time
 
 import numpy as np
@@ -184,6 +186,60 @@ def test_long_expressions():
     for value in ["1.0" + "+1.0" * 1800, "(" * 500 + "1801.0" + ")" * 500]:
         kernels_rs.compile(text % value)(x)
         assert x[0] == 1801
+
+
+def test_parameters_with_the_names_of_options():
+    text = """
+        #[kernel(block = 1, grid = 1)]
+        pub fn f(block: f32, unchecked: f32, x: &mut [f32]) {
+            x[0] = block + unchecked;
+        }
+    """
+    kernel, x = kernels_rs.compile(text), np.zeros(1, np.float32)
+    kernel(block=1.5, unchecked=2.0, x=x)
+    assert x[0] == 3.5
+    kernel(1.0, 2.0, x)
+    assert x[0] == 3
+
+
+def test_numbers_that_do_not_fit_are_rejected():
+    kernel = kernels_rs.compile(
+        """
+        #[kernel(block = 1, grid = 1)]
+        pub fn f(a: f32, n: u32, b: bool, x: &mut [f32]) {
+            x[0] = if b { a } else { n as f32 };
+        }
+        """
+    )
+    x = np.zeros(1, np.float32)
+    for a, n, name in [(10**400, 1, "a"), (1e39, 1, "a"), (1, 2**200, "n"), (1, -1, "n")]:
+        with pytest.raises(ValueError, match=f"argument `{name}`: -?[0-9e+.]* is out of range for"):
+            kernel(a, n, True, x)
+    for b in [None, "False"]:
+        with pytest.raises(TypeError, match="argument `b`: expected bool, given"):
+            kernel(1.0, 1, b, x)
+    for b in [True, 1, np.bool_(True), np.ones(())]:
+        kernel(float("inf"), 1, b, x)
+        assert x[0] == np.inf
+    for given in [[1.0, 2.0], (1.0, 2.0), []]:
+        with pytest.raises(TypeError, match="argument `x`: expected an array, given (list|tuple)"):
+            kernel(1.0, 1, True, given)
+
+
+def test_kernels_are_copied_and_named():
+    saxpy = kernels_rs.compile(SAXPY)
+    assert copy.copy(saxpy) is saxpy and copy.deepcopy([saxpy])[0] is saxpy
+    assert saxpy.__name__ == saxpy.name == "saxpy" and kernels_rs.Kernel.__name__ == "Kernel"
+
+
+def test_a_violation_of_a_stream_that_is_dropped_is_printed(monkeypatch):
+    wrong = kernels_rs.compile(SAXPY.replace("if i < y.len() {", "if i < y.len() + 1 {"))
+    raised = []
+    monkeypatch.setattr(sys, "unraisablehook", raised.append)
+    stream = kernels_rs.Stream("cpu")
+    wrong(2.0, np.ones(5, np.float32), np.ones(5, np.float32), stream=stream)
+    del stream
+    assert [of.exc_type for of in raised] == [kernels_rs.Violation]
 
 
 def test_numbers_of_every_float_type(device, to):
