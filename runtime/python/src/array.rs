@@ -428,7 +428,14 @@ pub fn code_of(scalar: Scalar) -> u64 {
 /// `f32`.
 pub fn named(name: &str) -> PyResult<Scalar> {
     let plain = name.rsplit('.').next().unwrap_or(name);
-    let numpy = NAMES.iter().find(|(known, _)| *known == plain).map(|(_, scalar)| *scalar);
+    // NumPy and PyTorch have other names too.
+    let other = |name: &str| match name {
+        "half" => Some(Scalar::F16),
+        "double" => Some(Scalar::F64),
+        "b1" | "?" => None,
+        code => of_typestr(&format!("<{code}")),
+    };
+    let numpy = NAMES.iter().find(|(known, _)| *known == plain).map(|(_, scalar)| *scalar).or_else(|| other(plain));
     let rust = || Scalar::from_name(plain).filter(|s| NAMES.iter().any(|(_, known)| known == s));
     numpy.or_else(rust).ok_or_else(|| {
         let known: Vec<_> = NAMES.iter().map(|(name, _)| *name).collect();
@@ -449,7 +456,12 @@ pub fn dtype(dtype: &Bound<'_, PyAny>) -> PyResult<Scalar> {
     }
     for attribute in ["name", "__name__"] {
         if let Ok(name) = dtype.getattr(attribute).and_then(|name| name.extract::<String>()) {
-            return named(&name);
+            // Python's own types of numbers have 64 bits in NumPy and PyTorch.
+            return match name.as_str() {
+                "float" => Ok(Scalar::F64),
+                "int" => Ok(Scalar::I64),
+                name => named(name),
+            };
         }
     }
     named(&dtype.str()?.to_string())
@@ -563,15 +575,31 @@ impl Array {
         self.raw.address()
     }
 
-    /// Returns the same memory with another shape.
+    /// Returns the same memory with another shape: extents, or a tuple of them. One extent may be
+    /// -1, which is the number that fits.
     #[pyo3(signature = (*shape))]
     fn reshape(&self, shape: &Bound<'_, PyTuple>) -> PyResult<Array> {
-        let shape: Vec<usize> = shape.extract()?;
-        let elements = shape.iter().try_fold(1usize, |n, extent| n.checked_mul(*extent));
-        if elements != Some(self.size()) {
-            return Err(PyValueError::new_err(format!("{} elements have no shape {shape:?}", self.size())));
+        let given: Vec<isize> = match shape.len() {
+            1 => shape.get_item(0)?.extract().or_else(|_| shape.extract())?,
+            _ => shape.extract()?,
+        };
+        let product = |extents: &[usize]| extents.iter().try_fold(1usize, |n, extent| n.checked_mul(*extent));
+        let known: Vec<usize> = given.iter().filter_map(|n| usize::try_from(*n).ok()).collect();
+        let open = match product(&known) {
+            Some(n) if n > 0 && self.size().is_multiple_of(n) => self.size() / n,
+            _ => 0,
+        };
+        let shape: Option<Vec<usize>> = given
+            .iter()
+            .map(|n| if *n == -1 { Some(open) } else { usize::try_from(*n).ok() })
+            .collect();
+        let unknown = given.len() - known.len();
+        match shape {
+            Some(shape) if unknown <= 1 && product(&shape) == Some(self.size()) => {
+                Ok(Array { raw: self.raw.clone(), shape, ..*self })
+            }
+            _ => Err(PyValueError::new_err(format!("{} elements have no shape {given:?}", self.size()))),
         }
-        Ok(Array { raw: self.raw.clone(), shape, ..*self })
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -640,10 +668,12 @@ pub fn zeros(
     dtype: Option<&Bound<'_, PyAny>>,
     device: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Array> {
-    let shape = match shape.extract::<usize>() {
+    let given: Vec<isize> = match shape.extract::<isize>() {
         Ok(n) => vec![n],
         Err(_) => shape.extract()?,
     };
+    let shape: Option<Vec<usize>> = given.iter().map(|n| usize::try_from(*n).ok()).collect();
+    let shape = shape.ok_or_else(|| PyValueError::new_err(format!("no extent of a shape is negative, given {given:?}")))?;
     let scalar = dtype.map_or(Ok(Scalar::F32), self::dtype)?;
     Array::new(py, device.map_or(Ok(Where::Cpu), Where::of)?, (scalar, shape), |_| Ok(()))
 }

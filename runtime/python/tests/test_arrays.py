@@ -350,6 +350,35 @@ def test_what_is_no_array_is_rejected():
         kernels_rs.zeros(3, device="cuda:99")
 
 
+def test_shapes_and_names_of_types():
+    a = kernels_rs.zeros((2, 6))
+    for given, expected in [((-1,), (12,)), (((3, 4),), (3, 4)), (([2, -1, 3],), (2, 2, 3)), ((4, 3), (4, 3)), ((12,), (12,))]:
+        assert a.reshape(*given).shape == expected
+    for given in [(-1, -1), (5, -1), (-2, 6), ((3, 5),), (0, -1)]:
+        with pytest.raises(ValueError, match="12 elements have no shape"):
+            a.reshape(*given)
+    assert kernels_rs.zeros(()).reshape(1, 1).shape == (1, 1) and kernels_rs.zeros(1).reshape().shape == ()
+    assert kernels_rs.zeros((0, 3)).reshape(3, -1).shape == (3, 0)
+    for shape in [-1, (2, -1)]:
+        with pytest.raises(ValueError, match="no extent of a shape is negative"):
+            kernels_rs.zeros(shape)
+    names = {"half": "float16", "double": "float64", "f4": "float32", "i8": "int64", "u1": "uint8", float: "float64", int: "int64"}
+    for given, expected in names.items():
+        assert kernels_rs.zeros(3, given).dtype == expected
+    for given in [bool, "f3", "b1", "bool"]:
+        with pytest.raises(TypeError, match="no element type"):
+            kernels_rs.zeros(3, given)
+
+
+def test_elements_of_arrays_of_one_element(device):
+    a = kernels_rs.array(np.full((), 2.5, np.float32), device)
+    assert (a.item(), float(a), int(a), bool(a)) == (2.5, 2.5, 2, True)
+    assert not kernels_rs.zeros((), device=device) and kernels_rs.zeros(2, device=device)
+    assert not kernels_rs.zeros(0, device=device)
+    with pytest.raises(ValueError):
+        float(kernels_rs.zeros(2, device=device))
+
+
 def test_empty_arrays(device):
     a = kernels_rs.zeros((0, 3), device=device)
     assert kernels_rs.numpy(a).shape == (0, 3)

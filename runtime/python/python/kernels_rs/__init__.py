@@ -44,7 +44,7 @@ from ._native import (
     set_instruction_limit,
     zeros,
 )
-from ._array import _as_numpy, numpy
+from ._array import _as_numpy, _item, _truth, numpy
 from ._fallback import Unsupported, stats
 from ._library import (
     QuantizedLinear,
@@ -79,6 +79,10 @@ from ._page import Page, inspect
 
 Kernel.inspect = inspect
 Array.__array__ = _as_numpy
+Array.item = _item
+Array.__float__ = lambda array: float(_item(array))
+Array.__int__ = lambda array: int(_item(array))
+Array.__bool__ = _truth
 
 # A child of `fork` has only one thread of its parent, and must not wait for locks of the others.
 if hasattr(os, "register_at_fork"):

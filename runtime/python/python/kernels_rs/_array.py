@@ -66,6 +66,16 @@ def _as_numpy(array, dtype=None, copy=None):
     return np.array(array, dtype) if copy else np.asarray(array, dtype)
 
 
+def _item(array):
+    """Returns the element of an Array of one element as a number of Python."""
+    return numpy(array).item()
+
+
+def _truth(array):
+    """Returns whether an Array has a first axis of elements; of rank 0, whether its element is not 0."""
+    return len(array) != 0 if array.ndim else bool(_item(array))
+
+
 def numpy(array):
     """Returns a copy of an Array as a NumPy array. bfloat16 needs the package ml_dtypes."""
     import numpy as np
