@@ -16,7 +16,9 @@ def _rotary(x, positions, frequencies, axes, interleaved):
 
 
 def _rotary_torch(x, positions, frequencies, axes, interleaved):
-    of_pair = positions.reshape(-1, x.shape[0])[axes if axes is not None else [0] * len(frequencies)].T
+    tokens = x.shape[0]
+    rows = positions.numel() // tokens if tokens else 1 + max(axes or [0])
+    of_pair = positions.reshape(rows, tokens)[axes if axes is not None else [0] * len(frequencies)].T
     angle = of_pair.double() * torch.tensor(frequencies, dtype=torch.float64, device=x.device)
     cos, sin = (t.to(torch.promote_types(x.dtype, torch.float32))[:, None] for t in (angle.cos(), angle.sin()))
     n = 2 * len(frequencies)
