@@ -310,6 +310,15 @@ def test_arguments_of_other_types(to):
         kernels_rs.cross_entropy(x, to(np.array([0, 1, 2])), label_smoothing=2.0)
 
 
+def test_extremes_of_no_elements_are_rejected(to):
+    for call in [kernels_rs.max, kernels_rs.min, kernels_rs.argmax, kernels_rs.argmin]:
+        for shape, dim in [((0,), None), ((0,), 0), ((2, 0), -1), ((0, 3), 0)]:
+            with pytest.raises(ValueError, match="of no elements"):
+                call(to(np.zeros(shape, np.float32)), dim)
+        assert tuple(call(to(np.zeros((0, 3), np.float32)), 1).shape) == (0,)
+    assert host(kernels_rs.sum(to(np.zeros((0,), np.float32)))) == 0
+
+
 def test_softmax_of_another_type():
     x = normal(2, 4, dtype=np.float16)
     for dtype in ["float32", np.float32, np.dtype(np.float32)]:

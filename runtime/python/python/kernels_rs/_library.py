@@ -464,7 +464,10 @@ def _reduced(name, input, dim, keepdim, dtype, stream):
     input = _operand(name, input)
     shape = tuple(input.shape)
     rank = len(shape)
+    extreme = name in ("max", "min", "argmax", "argmin")
     if dim is None:
+        if extreme and not _count(shape):
+            raise ValueError(f"{name} of no elements: the array has the shape {shape}")
         out = _empty(input, (1,) * rank if keepdim else (), dtype)
         _native.reduction(name, input, out, True, True, stream)
         return _result(input, out)
@@ -474,6 +477,8 @@ def _reduced(name, input, dim, keepdim, dtype, stream):
         raise ValueError(f"dim = {dim}: the array has rank {rank}")
     dim %= rank
     kept = shape[:dim] + ((1,) if keepdim else ()) + shape[dim + 1 :]
+    if extreme and shape[dim] == 0 and _count(kept):
+        raise ValueError(f"{name} of no elements: the array has the shape {shape}")
     out = _empty(input, kept, dtype)
     if dim == rank - 1:
         _native.reduction(name, input, out, False, True, stream)
