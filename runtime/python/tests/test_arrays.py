@@ -395,3 +395,6 @@ def test_jax_arrays():
     np.testing.assert_allclose(np.asarray(y), np.asarray(jax.nn.softmax(x)), rtol=1e-6)
     with pytest.raises(ValueError, match="read-only"):
         kernels_rs.softmax(np.asarray(x), out=x)
+    for call in [jax.jit(kernels_rs.softmax), jax.grad(lambda x: kernels_rs.sum(x))]:
+        with pytest.raises(TypeError, match="cannot be traced by jax.jit or jax.grad"):
+            call(x)

@@ -55,6 +55,8 @@ def _operand(function, input):
         return input if torch.is_grad_enabled() or not input.requires_grad else input.detach()
     if not hasattr(input, "shape") or not hasattr(input, "dtype"):
         raise TypeError(f"{function} takes an array, given {type(input).__name__}")
+    if type(input).__name__.endswith("Tracer"):
+        raise TypeError(f"{function} cannot be traced by jax.jit or jax.grad: call it with arrays, outside of them")
     return input
 
 
