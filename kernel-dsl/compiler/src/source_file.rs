@@ -36,15 +36,21 @@ pub fn program(text: &str, file: &str, name: &str, linked: &Program) -> Result<P
 /// Without a name, the text has one kernel. `file` is the name of the text in messages.
 ///
 /// # Errors
-/// The errors of [`program`], and a text with several kernels and no `name`, which lists them.
+/// The errors of [`program`], and a text with several kernels and no `name`, which lists them. Also
+/// a text with two kernels of one name.
 pub fn standalone(text: &str, file: &str, name: Option<&str>) -> Result<Program, Errors> {
     let reader = SourceFile::read(text, file, None)?;
+    let kernels = reader.kernels();
+    let of_name = |name: &str| match kernels.iter().filter(|known| *known == name).count() {
+        0 | 1 => reader.program(name),
+        several => Err(Error::without_span(format!("{file} has {several} kernels `{name}`: rename all but one")).into()),
+    };
     if let Some(name) = name {
-        return reader.program(name);
+        return of_name(name);
     }
-    match &reader.kernels()[..] {
+    match &kernels[..] {
         [] => Err(Error::without_span(format!("{file} has no `#[kernel]` function")).into()),
-        [name] => reader.program(name),
+        [first, rest @ ..] if rest.iter().all(|name| name == first) => of_name(first),
         several => {
             let names: Vec<_> = several.iter().map(|name| format!("`{name}`")).collect();
             let message = format!("{file} has {} kernels, {}: name one", several.len(), names.join(", "));

@@ -56,6 +56,10 @@ fn standalone_texts_have_one_kernel_or_a_name() {
     let several = standalone(&twice, "f.rs", None).unwrap_err();
     assert_eq!(several.to_string(), "f.rs has 2 kernels, `k`, `j`: name one");
     assert_eq!(standalone(&twice, "f.rs", Some("j")).unwrap().functions[0].name, "j");
+    for name in [Some("k"), None] {
+        let equal = standalone(&twice.replace("fn j", "fn k"), "f.rs", name).unwrap_err();
+        assert_eq!(equal.to_string(), "f.rs has 2 kernels `k`: rename all but one");
+    }
     let none = standalone("fn f() {}", "f.rs", None).unwrap_err();
     assert_eq!(none.to_string(), "f.rs has no `#[kernel]` function");
 }
