@@ -43,7 +43,9 @@ pub fn standalone(text: &str, file: &str, name: Option<&str>) -> Result<Program,
     let kernels = reader.kernels();
     let of_name = |name: &str| match kernels.iter().filter(|known| *known == name).count() {
         0 | 1 => reader.program(name),
-        several => Err(Error::without_span(format!("{file} has {several} kernels `{name}`: rename all but one")).into()),
+        several => {
+            Err(Error::without_span(format!("{file} has {several} kernels `{name}`: rename all but one")).into())
+        }
     };
     if let Some(name) = name {
         return of_name(name);

@@ -589,10 +589,8 @@ impl Array {
             Some(n) if n > 0 && self.size().is_multiple_of(n) => self.size() / n,
             _ => 0,
         };
-        let shape: Option<Vec<usize>> = given
-            .iter()
-            .map(|n| if *n == -1 { Some(open) } else { usize::try_from(*n).ok() })
-            .collect();
+        let shape: Option<Vec<usize>> =
+            given.iter().map(|n| if *n == -1 { Some(open) } else { usize::try_from(*n).ok() }).collect();
         let unknown = given.len() - known.len();
         match shape {
             Some(shape) if unknown <= 1 && product(&shape) == Some(self.size()) => {
@@ -673,7 +671,8 @@ pub fn zeros(
         Err(_) => shape.extract()?,
     };
     let shape: Option<Vec<usize>> = given.iter().map(|n| usize::try_from(*n).ok()).collect();
-    let shape = shape.ok_or_else(|| PyValueError::new_err(format!("no extent of a shape is negative, given {given:?}")))?;
+    let shape =
+        shape.ok_or_else(|| PyValueError::new_err(format!("no extent of a shape is negative, given {given:?}")))?;
     let scalar = dtype.map_or(Ok(Scalar::F32), self::dtype)?;
     Array::new(py, device.map_or(Ok(Where::Cpu), Where::of)?, (scalar, shape), |_| Ok(()))
 }

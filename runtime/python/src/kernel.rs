@@ -246,7 +246,8 @@ impl Kernel {
     ) -> PyResult<()> {
         // A parameter of the name of an option is given by that name, as all others are.
         let options = [("block", block), ("stream", stream), ("unchecked", unchecked)];
-        let is_parameter = |name: &str| self.generic(name).is_some() || self.parameter_names().any(|known| known == name);
+        let is_parameter =
+            |name: &str| self.generic(name).is_some() || self.parameter_names().any(|known| known == name);
         let (parameters, options): (Vec<_>, Vec<_>) =
             options.into_iter().partition(|(name, value)| value.is_some() && is_parameter(name));
         let option = |name: &str| options.iter().find(|(known, _)| *known == name).and_then(|(_, value)| *value);

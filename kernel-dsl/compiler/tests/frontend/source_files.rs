@@ -69,7 +69,9 @@ fn standalone_texts_have_one_kernel_or_a_name() {
 fn deep_texts_are_rejected() {
     // A thread of a test has a small stack.
     let deep = std::thread::Builder::new().stack_size(256 << 20).spawn(|| {
-        let text = |value: String| format!("#[kernel(block = 32, grid = 1)]\nfn k(y: &mut [f32]) {{\n    y[0] = {value};\n}}\n");
+        let text = |value: String| {
+            format!("#[kernel(block = 32, grid = 1)]\nfn k(y: &mut [f32]) {{\n    y[0] = {value};\n}}\n")
+        };
         let sum = |n: usize| text(format!("1.0{}", " + 1.0".repeat(n)));
         let parentheses = |n: usize| text(format!("{}1.0{}", "(".repeat(n), ")".repeat(n)));
         for text in [sum(2000), parentheses(500), text(format!("{}1.0", "-".repeat(2000)))] {
