@@ -32,7 +32,7 @@ fn heads(random: &mut Random, instance: &Instance, [tokens, heads, size]: [usize
     drawn(random, stored(instance), (tokens * token).max(1), [tokens, heads, size], [token, head, 1])
 }
 
-/// Returns positions, some of them negative, their number of axes, the axes of pairs, and frequencies.
+/// Returns positions, some negative, their number of axes, the axes of pairs, and frequencies.
 fn angles(random: &mut Random, [tokens, pairs, rows]: [usize; 3]) -> [Input; 4] {
     let positions: Vec<u32> = (0..rows * tokens).map(|_| (random.below(3000) as i32 - 500) as u32).collect();
     let axes: Vec<u32> = (0..pairs).map(|_| random.below(rows) as u32).collect();

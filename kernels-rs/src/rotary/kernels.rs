@@ -120,8 +120,8 @@ fn rotate_pairs<X: Float, const HALVES: bool, const V: usize, const TOKENS: usiz
 /// `TOKENS` tokens per block.
 ///
 /// Pair i is rotated by `positions[axes[i], token]` · `frequencies[i]`, where axes are below
-/// `rows`, and positions are the bits of `i32`. Elements after the pairs are copied. The number of blocks per multiprocessor is limited
-/// by the registers that a thread needs for each token.
+/// `rows`, and positions are the bits of `i32`. Elements after the pairs are copied. The number of
+/// blocks per multiprocessor is limited by the registers that a thread needs for each token.
 #[kernel(
     block = 256, min_blocks = 11 - 3 * TOKENS,
     grid = x.dim(0).div_ceil(TOKENS),

@@ -115,7 +115,7 @@ impl Foreign {
             let value = interface.call_method1(intern!(py, "get"), (key,))?;
             Ok((!value.is_none()).then_some(value))
         };
-        // NumPy's masked arrays have the mask as an attribute, which is False without masked elements.
+        // NumPy's masked arrays have the mask as an attribute, False without masked elements.
         let hides = |mask: Bound<'_, PyAny>| mask.call_method0(intern!(py, "any")).and_then(|any| any.is_truthy());
         let masked = object.getattr_opt(intern!(py, "mask"))?.is_some_and(|mask| hides(mask).unwrap_or(false));
         if masked || optional("mask")?.is_some() {
@@ -795,7 +795,7 @@ pub fn number(value: &Bound<'_, PyAny>, scalar: Scalar, name: &str) -> PyResult<
         false => wrong(&format!("given {}", kind())),
     };
     if scalar == Scalar::Bool {
-        // These have a truth value, which no caller means.
+        // A truth value of None or of a text is not what a caller means.
         if value.is_none() || value.is_instance_of::<PyString>() {
             return Err(wrong(&format!("given {}", kind())));
         }

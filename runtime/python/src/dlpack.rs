@@ -383,8 +383,8 @@ pub fn produce(
 /// # Safety
 /// `managed` was made by [`produce`], and is deleted once.
 unsafe extern "C" fn delete_legacy(managed: *mut Legacy) {
-    // SAFETY: by the caller's promise both come from boxes. A consumer may call without the GIL, and
-    // at the end of the process without an interpreter, which then frees no memory.
+    // SAFETY: by the caller's promise both come from boxes. A consumer may call without the GIL. At
+    // the end of the process there is no interpreter, and no memory is freed.
     let _ = Python::try_attach(|_| unsafe {
         drop((Box::from_raw((*managed).context.cast::<ProducedArray>()), Box::from_raw(managed)))
     });

@@ -45,7 +45,8 @@ fn compiled(py: Python<'_>, key: CompilationKey) -> PyResult<&'static CompiledTe
         if let Some(known) = all.get(&key) {
             return Ok(*known);
         }
-        // The front end keeps the positions of all text that a thread has read until the thread ends.
+        // The front end keeps the positions of all text that a thread has read as long as the
+        // thread lives.
         let compiled: &CompiledText = Box::leak(Box::new(on_large_stack(|| CompiledText::new(&key))?));
         all.insert(key, compiled);
         Ok(compiled)
@@ -231,8 +232,9 @@ impl Kernel {
     /// Launches the kernel with every access checked, and waits for it.
     ///
     /// Arguments are numbers and arrays, by position or by name; generic parameters are given by
-    /// name, and element types follow from the arrays. A parameter named as an option hides it. `block` is the block's extent where the
-    /// kernel leaves it to the launch. With a `stream` the call returns once it is submitted.
+    /// name, and element types follow from the arrays. A parameter named as an option hides it.
+    /// `block` is the block's extent where the kernel leaves it to the launch. With a `stream` the
+    /// call returns once it is submitted.
     /// `unchecked` runs the kernel's own PTX on a GPU, without access checks.
     #[pyo3(signature = (*arguments, block = None, stream = None, unchecked = None, **named))]
     fn __call__(

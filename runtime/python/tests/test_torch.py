@@ -349,7 +349,7 @@ def test_compile_without_graph_breaks(on):
 
 
 def test_compile_before_any_call():
-    # The operators are imported while torch.compile traces the function, in a process of its own.
+    # In a new process, the operators are imported while torch.compile traces the function.
     script = """
 import torch, kernels_rs
 x = torch.arange(6.0).reshape(2, 3)

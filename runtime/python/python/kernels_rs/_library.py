@@ -34,7 +34,7 @@ def _differentiable(function):
         if torch is not None and isinstance(input, torch.Tensor):
             options = {key: value for key, value in named.items() if value is not None or key not in ("out", "stream")}
             if "out" not in options and "stream" not in options:
-                # torch.compile guards what it reads, so the first call must not look for the module.
+                # torch.compile guards what it reads, so a call must not look for the module.
                 from . import _torch as operators
 
                 return getattr(operators, name)(*arguments, strict=strict, **options)
