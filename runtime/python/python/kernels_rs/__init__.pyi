@@ -1,6 +1,6 @@
 """GPU kernels in Rust, from Python: from a string, and as a library."""
 
-from typing import Any, Dict, List, Optional, Protocol, Sequence, Tuple, TypeVar, Union
+from typing import Any, Dict, List, Optional, Protocol, Sequence, Tuple, TypeVar, Union, final
 
 __version__: str
 
@@ -43,6 +43,7 @@ class DeviceError(Error):
 class Unsupported(Error):
     """A call with `strict=True` that no kernel supports."""
 
+@final
 class Array:
     """A row-major array in memory of this package, on the CPU or a GPU."""
 
@@ -82,10 +83,11 @@ class Array:
         copy: Optional[bool] = ...,
     ) -> Any: ...
 
+@final
 class Stream:
     """A queue of calls. A call with a stream returns once submitted; wait() completes it."""
 
-    def __init__(self, device: Device = ...) -> None: ...
+    def __new__(cls, device: Device = ...) -> Stream: ...
     @property
     def device(self) -> str: ...
     @property
@@ -102,6 +104,7 @@ class Page:
     def save(self, path: str) -> None: ...
     def _repr_html_(self) -> str: ...
 
+@final
 class Kernel:
     """A kernel that was compiled from a string. Calling it launches it."""
 
