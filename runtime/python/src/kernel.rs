@@ -4,7 +4,9 @@ use crate::array::{self, ArrayForm, Foreign, Held, OpenCall};
 use crate::device::On;
 use crate::error;
 use crate::fork::ForkLock;
-use kernel_dsl::compiler::hir::{Constant, GenericKind, Instance, Monomorphic, Program, Type, monomorphic, serial};
+use kernel_dsl::compiler::hir::{
+    Builtin, Constant, GenericKind, Instance, Monomorphic, Program, TraitBound, Type, monomorphic, serial,
+};
 use kernel_dsl::compiler::{Compilation, Errors, Scalar, Target};
 use kernel_dsl::launcher::ArgumentShape;
 use kernel_dsl::{Argument, Artifact, LaunchForm, Launcher};
@@ -542,6 +544,21 @@ impl Kernel {
             {
                 slot.get_or_insert(Constant::Scalar(array.scalar));
             }
+        }
+        for (generic, value) in self.compiled.generics().iter().zip(&fixed) {
+            let (GenericKind::Type(bounds), Some(Constant::Scalar(scalar))) = (&generic.kind, value) else { continue };
+            let bound = |builtin| bounds.contains(&TraitBound::Builtin(builtin));
+            let wanted = match scalar {
+                scalar if bound(Builtin::Float) && !array::is_float(*scalar) => "Float",
+                scalar if bound(Builtin::Integer) && !scalar.is_integer() => "Integer",
+                _ => continue,
+            };
+            return Err(PyTypeError::new_err(format!(
+                "{}: the elements of `{}` are {}, which is no type of the bound `{wanted}`",
+                self.name(),
+                generic.name,
+                array::name_of(*scalar)
+            )));
         }
         let program = &self.compiled.program;
         let agrees = |instance: &Instance| {

@@ -226,6 +226,24 @@ def test_numbers_that_do_not_fit_are_rejected():
             kernel(1.0, 1, True, given)
 
 
+def test_bounds_of_types_are_checked():
+    text = """
+        #[kernel(block = 1, grid = 1)]
+        pub fn f<T: %s>(x: &mut [T]) {
+            x[0] = x[0] + x[0];
+        }
+    """
+    for bound, right, wrong in [("Float", np.float16, np.int32), ("Integer", np.int16, np.float32)]:
+        kernel = kernels_rs.compile(text % bound)
+        x = np.ones(1, right)
+        kernel(x)
+        assert x[0] == 2
+        with pytest.raises(TypeError, match=f"which is no type of the bound `{bound}`"):
+            kernel(np.ones(1, wrong))
+    number = kernels_rs.compile(text % "Number")
+    number(np.ones(1, np.int32)), number(np.ones(1, np.float32))
+
+
 def test_kernels_are_copied_and_named():
     saxpy = kernels_rs.compile(SAXPY)
     assert copy.copy(saxpy) is saxpy and copy.deepcopy([saxpy])[0] is saxpy
