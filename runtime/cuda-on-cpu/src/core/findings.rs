@@ -46,13 +46,17 @@ struct Suppression {
 }
 
 impl ProcessFindings {
-    /// Creates an empty list with the suppressions of a file. Also returns a message if the file
-    /// cannot be read.
-    pub fn new(settings: &Settings) -> (ProcessFindings, Option<String>) {
-        let Some(path) = &settings.suppressions else { return (ProcessFindings::default(), None) };
+    /// Creates an empty list with the suppressions of a file. Also returns a message for each
+    /// invalid line, and if the file cannot be read.
+    pub fn new(settings: &Settings) -> (ProcessFindings, Vec<String>) {
+        let Some(path) = &settings.suppressions else { return Default::default() };
         match std::fs::read_to_string(path) {
-            Ok(text) => (ProcessFindings { suppressions: suppressions(&text), ..ProcessFindings::default() }, None),
-            Err(e) => (ProcessFindings::default(), Some(format!("the suppressions {path} cannot be read: {e}"))),
+            Ok(text) => {
+                let (suppressions, wrong) = suppressions(&text);
+                let wrong = wrong.iter().map(|(line, why)| format!("the suppressions {path}, line {line}: {why}"));
+                (ProcessFindings { suppressions, ..ProcessFindings::default() }, wrong.collect())
+            }
+            Err(e) => (ProcessFindings::default(), vec![format!("the suppressions {path} cannot be read: {e}")]),
         }
     }
 
@@ -178,13 +182,25 @@ fn origin(finding: &Finding) -> Option<&str> {
 }
 
 /// Parses suppressions: a check and a kernel in each line, or `leak` and a function of the driver.
-/// `#` begins a comment.
-fn suppressions(text: &str) -> Vec<Suppression> {
-    let line = |line: &str| {
-        let (check, kernel) = line.split('#').next()?.trim().split_once(char::is_whitespace)?;
-        Some(Suppression { check: check.to_string(), kernel: kernel.trim().to_string() })
-    };
-    text.lines().filter_map(line).collect()
+/// `#` begins a comment. Also returns the number of each invalid line, and why the line is invalid.
+fn suppressions(text: &str) -> (Vec<Suppression>, Vec<(usize, String)>) {
+    let (mut rules, mut wrong) = (Vec::new(), Vec::new());
+    for (line, number) in text.lines().zip(1..) {
+        let rule = line.split('#').next().unwrap_or_default().trim();
+        if rule.is_empty() {
+            continue;
+        }
+        let (check, kernel) = rule.split_once(char::is_whitespace).unwrap_or((rule, ""));
+        let is_known = Check::ALL.iter().map(|check| check.name()).chain([LEAK]).any(|name| matches(check, name));
+        if !is_known {
+            wrong.push((number, format!("no check is called `{check}`")));
+        } else if kernel.is_empty() {
+            wrong.push((number, format!("expected a kernel after `{check}`, or `*` for any kernel")));
+        } else {
+            rules.push(Suppression { check: check.to_string(), kernel: kernel.trim().to_string() });
+        }
+    }
+    (rules, wrong)
 }
 
 impl Suppression {
@@ -250,7 +266,7 @@ mod tests {
     #[test]
     fn suppressions_name_checks_and_kernels() {
         let findings = ProcessFindings {
-            suppressions: suppressions("# known\nout-of-bounds scale # of the old version\n* _ZN3old*\n"),
+            suppressions: suppressions("# known\nout-of-bounds scale # of the old version\n* _ZN3old*\n").0,
             ..ProcessFindings::default()
         };
         let left = |kernel, check| {
@@ -262,6 +278,15 @@ mod tests {
         assert_eq!(left("_Z5scalePf", Check::Misaligned), 1);
         assert_eq!(left("_ZN3old1kEv", Check::Misaligned), 0);
         assert_eq!(left("_Z5other", Check::OutOfBounds), 1);
+        let (rules, wrong) = suppressions("shared-rase k\n\nout-of-bounds # and?\nshared-* k\nleak cuMemAlloc*\n");
+        assert_eq!(rules.len(), 2);
+        assert_eq!(
+            wrong,
+            [
+                (1, "no check is called `shared-rase`".to_string()),
+                (3, "expected a kernel after `out-of-bounds`, or `*` for any kernel".to_string()),
+            ]
+        );
         assert!(matches("a*c*", "abcd") && !matches("a*c", "abcd") && matches("*", ""));
     }
 }

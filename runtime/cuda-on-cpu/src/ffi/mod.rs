@@ -91,8 +91,8 @@ fn process() -> &'static Process {
             wrong.push(why);
             CallLog::default()
         });
-        let (findings, unread) = ProcessFindings::new(&settings);
-        wrong.extend(unread);
+        let (findings, problems) = ProcessFindings::new(&settings);
+        wrong.extend(problems);
         for line in wrong {
             eprintln!("cuda-on-cpu: {line}");
         }
