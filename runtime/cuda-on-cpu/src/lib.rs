@@ -6,10 +6,15 @@
 //!
 //! ```text
 //! cargo run --release -p cuda-on-cpu -- PROGRAM ARGUMENTS…      # runs a program on the library
-//! CUDA_ON_CPU_LOG=stderr                                        # a line for each rejected call, with the reason
+//! CUDA_ON_CPU_LOG=calls.log                                     # the log goes to a file; by default to stderr
 //! CUDA_ON_CPU_CHECKS=all                                        # all checks of the PTX interpreter
 //! CUDA_ON_CPU_FAIL=700@17                                       # the 17th call fails with the code of an illegal address
 //! ```
+//!
+//! The log has a line for each rejected call, with the reason. The command logs to `stderr` unless
+//! the variable is set, and leaves standard output to the program. `CUDA_ON_CPU_LOG=off` turns the
+//! log off. A program that loads the library without the command has no log by default. The command
+//! starts no program if an option or a variable is wrong, and ends with exit code 2.
 //!
 //! A program can change the injected fault while it runs. `cuda_on_cpu_fail(text)`, exported beside
 //! the driver's functions, accepts the syntax of the variable. `cuda_on_cpu_calls()` returns the
@@ -132,4 +137,4 @@ pub mod stand_ins;
 #[doc = include_str!("functions.md")]
 pub mod functions {}
 
-pub use core::settings::VARIABLES;
+pub use core::settings::{VARIABLES, invalid_settings};

@@ -1,6 +1,7 @@
 //! The log: a line for each rejected call, and for other notable events.
 
 use super::error::Error;
+use super::settings::is_stderr;
 use runtime_simt::Lock;
 use std::collections::HashSet;
 use std::fmt;
@@ -26,7 +27,7 @@ impl CallLog {
     /// is one write.
     pub fn open(place: &str) -> Result<CallLog, String> {
         let to: Box<dyn Write + Send> = match place {
-            "stderr" | "1" => Box::new(std::io::stderr()),
+            place if is_stderr(place) => Box::new(std::io::stderr()),
             path => match OpenOptions::new().create(true).append(true).open(path) {
                 Ok(file) => Box::new(file),
                 Err(e) => return Err(format!("the log {path} cannot be opened: {e}")),

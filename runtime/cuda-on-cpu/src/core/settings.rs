@@ -1,10 +1,13 @@
 //! Settings of the device, of the checks and of the log, from environment variables.
 
+use super::findings::ProcessFindings;
 use super::inject::FaultInjection;
 use super::leaks::LeakCheck;
 use kernel_dsl_compiler::oracle::GROUPS;
 use kernel_dsl_compiler::target::Target;
 use runtime_ptx::{Check, CheckSet, Checks};
+use std::fs::OpenOptions;
+use std::path::Path;
 
 /// The settings of the process.
 #[derive(Clone, PartialEq, Debug)]
@@ -68,7 +71,10 @@ pub const VARIABLES: [(&str, &str); 16] = [
         "CUDA_ON_CPU_FAIL",
         "calls that fail with a CUDA error code: `700@17` the 17th call, `2@cuMemAlloc_v2` every call of that name, `2@cuMemAlloc_v2#3` its third call",
     ),
-    ("CUDA_ON_CPU_LOG", "`stderr`, or a file: one line for each rejected call"),
+    (
+        "CUDA_ON_CPU_LOG",
+        "`stderr`, `off`, or a file: one line for each rejected call; default stderr with the command, off without it",
+    ),
     (
         "CUDA_ON_CPU_ON_FINDING",
         "`stop`: a launch fails at its first error; `continue`: the access is left out, and a summary at the end lists all",
@@ -182,7 +188,7 @@ impl Settings {
             "CUDA_ON_CPU_SUPPRESSIONS" => self.suppressions = path(text),
             // The command reads the variable, not the library.
             "CUDA_ON_CPU_COMPILERS" => matches!(text, "on" | "off").then_some(())?,
-            _ => self.log = path(text),
+            _ => self.log = path(text).filter(|path| path != "off"),
         }
         Some(())
     }
@@ -192,6 +198,29 @@ impl Settings {
         let (major, minor) = self.capability;
         Target::new((10 * major + minor) as u16).unwrap_or(Target::SM_61)
     }
+}
+
+/// Returns one line for each invalid variable, and for each file that cannot be read or written.
+pub fn invalid_settings(variable: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let (settings, mut wrong) = Settings::read(variable);
+    let (_, problems) = ProcessFindings::new(&settings);
+    wrong.extend(problems);
+    let log = settings.log.filter(|log| !is_stderr(log));
+    for path in [settings.json, settings.sarif, log].iter().flatten() {
+        let is_new = !Path::new(path).exists();
+        match OpenOptions::new().create(true).append(true).open(path) {
+            // Only the end of the process writes a report.
+            Ok(_) if is_new => _ = std::fs::remove_file(path),
+            Ok(_) => {}
+            Err(e) => wrong.push(format!("{path} cannot be written: {e}")),
+        }
+    }
+    wrong
+}
+
+/// Returns whether a log goes to the standard error output.
+pub fn is_stderr(log: &str) -> bool {
+    matches!(log, "stderr" | "1")
 }
 
 fn path(text: &str) -> Option<String> {
@@ -273,5 +302,18 @@ mod tests {
             assert_eq!(settings, Settings::default(), "{name}={text}");
             assert!(wrong[0].contains(name) && wrong.len() == 1);
         }
+    }
+
+    #[test]
+    fn files_that_cannot_be_used_are_invalid() {
+        let wrong = |name: &'static str, text: &'static str| {
+            invalid_settings(|variable| (variable == name).then(|| text.to_string()))
+        };
+        for name in ["CUDA_ON_CPU_JSON", "CUDA_ON_CPU_SARIF", "CUDA_ON_CPU_LOG", "CUDA_ON_CPU_SUPPRESSIONS"] {
+            assert_eq!(wrong(name, "no/such/folder/file").len(), 1, "{name}");
+        }
+        assert_eq!(wrong("CUDA_ON_CPU_CHECKS", "al").len(), 1);
+        assert!(wrong("CUDA_ON_CPU_LOG", "off").is_empty() && wrong("CUDA_ON_CPU_LOG", "stderr").is_empty());
+        assert_eq!(read(&[("CUDA_ON_CPU_LOG", "off")]).0.log, None);
     }
 }

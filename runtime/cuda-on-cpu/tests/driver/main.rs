@@ -5,6 +5,7 @@
 mod backend;
 mod c;
 mod calls;
+mod command_line;
 mod common;
 mod cudarc;
 mod devices;

@@ -2,12 +2,12 @@
 //! where `cuda-on-cpu` is the driver:
 //!
 //! ```text
-//! export CUDA_ON_CPU_FUEL=20000 CUDA_ON_CPU_MEMORY=256M
+//! export CUDA_ON_CPU_FUEL=20000 CUDA_ON_CPU_MEMORY=256M CUDA_ON_CPU_LOG=off
 //! target/release/cuda-on-cpu target/release/driver modules --count 100000 --seed 1
 //! target/release/cuda-on-cpu target/release/driver calls --count 1000000 --seed 1
 //! ```
 //!
-//! The variables limit the instructions of a block and the memory of the device: a damaged kernel
+//! The first two variables limit a block's instructions and the device's memory: a damaged kernel
 //! may loop forever, and a call may ask for any amount of memory.
 //!
 //! `modules` damages PTX files, loads each, and launches the kernels of what is accepted. `calls`
