@@ -210,6 +210,7 @@ fn mismatches_are_reported() {
     fails(&["no such file"], "cannot read no such file: ");
     fails(&[&numeric], "numeric.ptx has saxpy, matmul, stencil, ");
     fails(&[&numeric, "saxpi"], "numeric.ptx has saxpy, matmul, stencil, ");
+    fails(&[&numeric, "saxpi"], "but no kernel `saxpi`");
     fails(&[&numeric, "saxpy"], "give --block");
     let takes = "saxpy takes u32 (saxpy_param_0), f32 (saxpy_param_1), u64 (saxpy_param_2), u64 (saxpy_param_3)";
     fails(&[&numeric, "saxpy", "--block", "32"], takes);
@@ -225,6 +226,12 @@ fn mismatches_are_reported() {
     fails(&[&saxpy[..], &["--buffer", "x:f32[]=iota"]].concat(), "missing number of elements");
     fails(&[&saxpy[..], &["--save", "x=x.bin"]].concat(), "no buffer is called `x`; none is given");
     fails(&[&saxpy[..], &["--grid", "1,2,3,4"]].concat(), "expected at most three dimensions");
+    fails(&[&saxpy[..], &["--grid", "4,0"]].concat(), "a grid has at least 1 block in each dimension");
+    fails(&[&numeric, "saxpy", "--block", "1,1,65"], "a block has at most 64 threads in z, and 65 are given");
+    fails(&[&saxpy[..], &["--shared", "99999999"]].concat(), "bytes of shared memory on sm_");
+    let folder = Folder::new("maxntid");
+    let text = ".version 6.4\n.target sm_61\n.address_size 64\n.entry k() .maxntid 64, 2, 1 { ret; }\n";
+    fails(&[&folder.file("k.ptx", text)], "give --block, of 128 threads at most (.maxntid 64, 2, 1)");
 }
 
 #[test]
@@ -234,4 +241,38 @@ fn buffers_can_be_shared_and_offset() {
     // One thread: x[0] += x[1].
     let text = good(&[&[&saxpy[..]], &arguments[..], &["--buffer", "x:f32[5]=iota"]].concat());
     assert!(text.ends_with("\nx: f32[5] = 1.0, 1.0, 2.0, 3.0, 4.0\n"), "{text}");
+}
+
+#[test]
+fn races_are_found() {
+    let folder = Folder::new("race");
+    let text = ".version 6.0\n.target sm_61\n.address_size 64\n.visible .entry k(.param .u64 p) {\n.reg .u64 %rd<4>;\n\
+                .reg .u32 %r<8>;\nld.param.u64 %rd1, [p];\nld.global.u32 %r1, [%rd1];\nadd.u32 %r1, %r1, 1;\n\
+                st.global.u32 [%rd1], %r1;\nret;\n}\n";
+    let output = run(&[&folder.file("k.ptx", text), "--grid", "4", "--block", "64", "--buffer", "p:u32[64]"]);
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("error[global-race]: "), "{text}");
+}
+
+#[test]
+fn arrays_of_numpy_are_read_and_written() {
+    let folder = Folder::new("numpy");
+    let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }\n";
+    let bytes = [&b"\x93NUMPY\x01\x00"[..], &(header.len() as u16).to_le_bytes()[..], header.as_bytes()].concat();
+    let elements: Vec<u8> = [1.5f32, -2.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+    let x = folder.file("x.npy", [&bytes[..], &elements].concat());
+    let ptx = folder.file(
+        "k.ptx",
+        ".version 6.4\n.target sm_61\n.address_size 64\n.visible .entry k(.param .u64 x)\n{\n\tret;\n}\n",
+    );
+    let saved = folder.0.join("y.npy");
+    let save = format!("x={}", saved.display());
+    let text = good(&[&ptx, "--block", "1", "--buffer", &format!("x:f32[]=@{x}"), "--save", &save]);
+    assert!(text.ends_with("\nx: f32[2] = 1.5, -2.0\n"), "{text}");
+    let saved = std::fs::read(saved).unwrap();
+    assert!(saved.starts_with(b"\x93NUMPY") && saved.ends_with(&elements));
+    let (error, code) = refusal(&[&ptx, "--block", "1", "--buffer", &format!("x:f64[]=@{x}")]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("the array's elements are `<f4`, and the buffer's are f64"), "{error}");
 }

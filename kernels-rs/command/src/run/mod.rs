@@ -2,6 +2,7 @@
 
 mod element;
 pub(super) mod error;
+mod numpy;
 mod parameters;
 mod snippet;
 
@@ -10,7 +11,9 @@ use crate::output::{counted, json};
 use clap::{Args, ValueEnum};
 use element::Content;
 use error::Error;
-use kernel_dsl::compiler::launch::MAX_GRID;
+use kernel_dsl::compiler::Target;
+use kernel_dsl::compiler::analyses::occupancy::MultiprocessorLimits;
+use kernel_dsl::compiler::launch::{MAX_BLOCK, MAX_GRID, MAX_THREADS};
 use kernel_dsl::compiler::ptx::{Module, parse};
 use kernel_dsl::compiler::source::KernelSource;
 use parameters::{BufferDescription, EntryParameter, Parameters};
@@ -25,12 +28,15 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 
+/// Names of the dimensions.
+const AXES: [&str; 3] = ["x", "y", "z"];
+
 /// Runs a kernel of any PTX file on the CPU and checks it
 ///
 /// Every access is checked for bounds, alignment and state space. Every barrier and exchange
 /// between lanes is checked for its participants, and uninitialized data for whether it affects the
-/// results. Unsupported PTX is reported before anything runs. The text of `log!` and `printf`
-/// follows the results.
+/// results. Races between warps are found too. Unsupported PTX is reported before anything runs. The
+/// text of `log!` and `printf` follows the results.
 ///
 /// The entry's parameters are given with --arg and --buffer, in order:
 /// kernels run saxpy.ptx --grid 4 --block 256 --arg f32:2 --buffer x:f32[1000]=iota \
@@ -53,7 +59,8 @@ pub(super) struct RunArgs {
     shared: u32,
     #[command(flatten)]
     parameters: Parameters,
-    /// Write a buffer to a file after the run, in memory layout
+    /// Write a buffer to a file after the run, in memory layout, or as an array of NumPy if the
+    /// file's name ends in .npy
     #[arg(long, value_name = "NAME=FILE", value_parser = save)]
     save: Vec<Save>,
     /// Number of elements printed per buffer
@@ -134,7 +141,9 @@ impl RunArgs {
         let entry = self.entry(&module, &file)?;
         let program = Program::decode(&module, &entry).map_err(|e| Error::Text(refused(&snippet, &e)))?;
         let required = module.entry(&entry).and_then(|entry| entry.directives.required_threads);
-        let block = self.block.or(required).ok_or(Error::NoBlock)?;
+        let most = module.entry(&entry).and_then(|entry| entry.directives.max_threads);
+        let block = self.block.or(required).ok_or(Error::NoBlock { most })?;
+        self.check_limits(&module, &program, block)?;
 
         let (names, mut contents) = self.buffers()?;
         let saved = self.save.iter().map(|save| Ok((position(&names, &save.name)?, &save.file)));
@@ -148,7 +157,7 @@ impl RunArgs {
             dynamic_shared: self.shared,
             buffers: buffers.collect(),
             parameters: self.values(&program, &names)?,
-            options: Options { policy: self.policy.into(), fuel: self.fuel, ..Options::default() },
+            options: Options { policy: self.policy.into(), fuel: self.fuel, races: true, ..Options::default() },
         };
         let outcome = program.run(launch).map_err(|mismatch| Error::Mismatch {
             mismatch,
@@ -158,7 +167,14 @@ impl RunArgs {
         let log = String::from_utf8_lossy(&outcome.printed);
         let report = in_file(outcome.report, &entry, &file, &text);
         for (at, file) in saved {
-            fs::write(file, &contents[at]).map_err(|source| Error::Write { file: file.clone(), source })?;
+            let file = file.clone();
+            let written = match file.extension().is_some_and(|extension| extension == "npy") {
+                true => numpy::array(names[at].element, &contents[at])
+                    .map_err(|why| Error::Numpy { file: file.clone(), why })
+                    .map(|bytes| fs::write(&file, bytes))?,
+                false => fs::write(&file, &contents[at]),
+            };
+            written.map_err(|source| Error::Write { file, source })?;
         }
 
         let left = |(i, (buffer, bytes)): (usize, (&&BufferDescription, &Vec<u8>))| BufferContent {
@@ -192,8 +208,30 @@ impl RunArgs {
             (_, []) => Err(Error::NoEntry { file: file.to_string() }),
             (None, [only]) => Ok(only.clone()),
             (Some(name), all) if all.contains(name) => Ok(name.clone()),
-            (Some(_) | None, _) => Err(Error::Entries { file: file.to_string(), entries }),
+            (Some(name), _) => Err(Error::NoSuchEntry { file: file.to_string(), entries, name: name.clone() }),
+            (None, _) => Err(Error::Entries { file: file.to_string(), entries }),
         }
+    }
+
+    /// Rejects launches beyond the limits of the PTX's target.
+    fn check_limits(&self, module: &Module, program: &Program, block: [u32; 3]) -> Result<(), Error> {
+        let threads = block.iter().fold(1u32, |all, extent| all.saturating_mul(*extent));
+        let beyond = |axis: &usize| block[*axis] > MAX_BLOCK[*axis];
+        // The interpreter rejects blocks of too many threads.
+        if let Some(axis) = (0..3).find(beyond).filter(|_| threads <= MAX_THREADS) {
+            return Err(Error::Block { most: MAX_BLOCK[axis], axis: AXES[axis], given: block[axis] });
+        }
+        // The limits of an unknown target are those of the target before it.
+        let of_module = module.target().sm;
+        let known = Target::ALL.into_iter().filter(|target| target.sm() <= of_module).max_by_key(|target| target.sm());
+        let target = known.unwrap_or(Target::SM_61);
+        let limits = MultiprocessorLimits::of(target);
+        let most = if target.sm() < 70 { limits.shared_of_block } else { limits.shared - limits.shared_reserved };
+        let declared = program.shared_bytes();
+        if u64::from(declared) + u64::from(self.shared) > u64::from(most) {
+            return Err(Error::Shared { target: target.sm(), most, declared, added: self.shared });
+        }
+        Ok(())
     }
 
     /// Returns the buffers in order, and their initial contents.
@@ -259,10 +297,15 @@ fn position(buffers: &[&BufferDescription], name: &str) -> Result<usize, Error> 
     found.ok_or_else(|| Error::NoBuffer { name: name.to_string(), known: known() })
 }
 
-/// Returns the bytes of a file. Fails unless the file is as long as the buffer.
+/// Returns the bytes of a file, or the elements of an array that NumPy saved. Fails unless the
+/// content is as long as the buffer.
 fn from_file(buffer: &BufferDescription, file: PathBuf) -> Result<Vec<u8>, Error> {
-    let bytes = fs::read(&file).map_err(|source| Error::Read { file: file.clone(), source })?;
+    let mut bytes = fs::read(&file).map_err(|source| Error::Read { file: file.clone(), source })?;
     let element = buffer.element;
+    if let Some(header) = numpy::header_bytes(element, &bytes) {
+        let header = header.map_err(|why| Error::Numpy { file: file.clone(), why })?;
+        bytes.drain(..header);
+    }
     let fits = match buffer.count {
         Some(count) if count * element.bytes() != bytes.len() => {
             format!("is not {count} elements of {}: {} bytes", element.name(), count * element.bytes())
@@ -355,9 +398,12 @@ fn extent(text: &str) -> Result<[u32; 3], String> {
 /// Parses a grid size within the limits of the driver.
 fn grid(text: &str) -> Result<[u32; 3], String> {
     let grid = extent(text)?;
+    if grid.contains(&0) {
+        return Err("a grid has at least 1 block in each dimension".to_string());
+    }
     match (0..3).find(|axis| grid[*axis] > MAX_GRID[*axis]) {
         None => Ok(grid),
-        Some(axis) => Err(format!("a grid has at most {} blocks in {}", MAX_GRID[axis], ["x", "y", "z"][axis])),
+        Some(axis) => Err(format!("a grid has at most {} blocks in {}", MAX_GRID[axis], AXES[axis])),
     }
 }
 

@@ -52,8 +52,8 @@ impl Args for Parameters {
             .long_help(format!(
                 "The next parameter is the address of a buffer that is called NAME in reports: x:f32[1024]=iota\n\n\
                  CONTENT is a number, the value of all elements; iota, for 0, 1, 2 and so on; random(SEED), for floats of -1 to 1 and \
-                 any integers; or @FILE, for the bytes of a file, which determine an omitted COUNT, as in \
-                 x:f32[]=@x.bin. Without CONTENT all elements are 0. TYPE is one of {NAMES}"
+                 any integers; or @FILE, for the bytes of a file, or the elements of an array that NumPy saved \
+                 (.npy). They determine an omitted COUNT, as in x:f32[]=@x.bin. Without CONTENT all elements are 0. TYPE is one of {NAMES}"
             ));
         command.arg(argument).arg(buffer)
     }
