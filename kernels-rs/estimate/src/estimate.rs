@@ -301,11 +301,14 @@ impl Estimator {
         let l2_bytes = sectors(&ops, &paths) * (blocks * warps) as f64 * SECTOR as f64;
         let l2_size = self.model.device.l2_mib.value * f64::from(1 << 20);
         let beyond = ((footprint / l2_size - L2_HELD) / (L2_GONE - L2_HELD)).clamp(0.0, 1.0);
-        let mut dram_bytes = footprint * beyond;
+        // The memory transfers an updated sector twice: a load, and a store after it.
+        let updated = (counts.updated_together as f64 * scale * SECTOR as f64).min(footprint);
+        let mut dram_bytes = (footprint + updated) * beyond;
         if beyond > 0.0 && l2_bytes > 1.2 * footprint {
             let concurrent = (resident * multiprocessors).min(blocks);
             let alone = self.unshared_fraction(&code, validated, concurrent, warps).map_err(failed)?;
-            let of_blocks = counts.sectors_of_blocks as f64 * scale * SECTOR as f64;
+            let transfers = counts.sectors_of_blocks + counts.updated_of_blocks;
+            let of_blocks = transfers as f64 * scale * SECTOR as f64;
             dram_bytes = dram_bytes.max(of_blocks * alone * beyond);
         }
         let from_dram = if l2_bytes > 0.0 { (dram_bytes / l2_bytes).min(1.0) } else { 0.0 };

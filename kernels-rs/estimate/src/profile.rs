@@ -43,6 +43,49 @@ pub struct BlockCounts {
     pub sectors_of_blocks: u64,
     /// Sectors that all sampled blocks touch together.
     pub sectors_together: u64,
+    /// Sectors that a block loads and then stores, summed over blocks. The memory transfers them
+    /// twice.
+    pub updated_of_blocks: u64,
+    /// Sectors that the sampled blocks together load and then store.
+    pub updated_together: u64,
+}
+
+/// History of a sector.
+#[derive(Clone, Copy, Debug, Default)]
+struct SectorHistory {
+    /// Number of the block that touched the sector last; 0 is none.
+    block: u64,
+    /// Number of sectors that the block had fetched by then.
+    fetched: u64,
+    of_block: SectorUse,
+    of_all: SectorUse,
+}
+
+/// Use of a sector. A load after a store needs no transfer from the memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum SectorUse {
+    #[default]
+    None,
+    Loaded,
+    Stored,
+    /// Loaded, then stored.
+    Updated,
+}
+
+impl SectorUse {
+    /// Records an access, and returns whether the access makes the use an update.
+    fn record(&mut self, kind: ObservedAccessKind) -> bool {
+        let before = *self;
+        *self = match (before, kind) {
+            (SectorUse::None, ObservedAccessKind::Load) => SectorUse::Loaded,
+            (SectorUse::None, ObservedAccessKind::Store) => SectorUse::Stored,
+            (SectorUse::Loaded, ObservedAccessKind::Store) => SectorUse::Updated,
+            // The L2 cache loads the sector, and stores the result.
+            (SectorUse::None | SectorUse::Loaded, ObservedAccessKind::Atomic) => SectorUse::Updated,
+            _ => before,
+        };
+        before != SectorUse::Updated && *self == SectorUse::Updated
+    }
 }
 
 /// Observer that counts.
@@ -50,9 +93,7 @@ pub struct Counter {
     counts: BlockCounts,
     /// Sectors that the block's part of the L1 cache holds.
     l1_sectors: u64,
-    /// For each sector, the number of the block that touched it last, and the number of sectors
-    /// that the block had fetched by then.
-    touched: HashMap<u64, (u64, u64), BuildHasherDefault<Multiplied>>,
+    touched: HashMap<u64, SectorHistory, BuildHasherDefault<Multiplied>>,
     fetched: u64,
 }
 
@@ -75,8 +116,9 @@ impl Counter {
     }
 
     /// Counts the sectors of a request to global memory, and those that the L1 cache does not hold.
-    fn global(&mut self, addresses: &mut [u64], bytes: u64, loads: bool) -> (u64, u64) {
+    fn global(&mut self, addresses: &mut [u64], bytes: u64, kind: ObservedAccessKind) -> (u64, u64) {
         addresses.sort_unstable();
+        let loads = kind == ObservedAccessKind::Load;
         let (mut sectors, mut missed, mut last) = (0, 0, u64::MAX);
         for address in addresses {
             for sector in *address / SECTOR..=(*address + bytes - 1) / SECTOR {
@@ -85,15 +127,20 @@ impl Counter {
                 }
                 last = sector;
                 sectors += 1;
-                let entry = self.touched.entry(sector).or_insert((0, 0));
-                if entry.0 != self.counts.blocks {
+                let history = self.touched.entry(sector).or_default();
+                let is_new = history.block != self.counts.blocks;
+                if is_new {
                     self.counts.sectors_of_blocks += 1;
-                } else if loads && self.fetched - entry.1 < self.l1_sectors {
+                    history.of_block = SectorUse::None;
+                }
+                self.counts.updated_of_blocks += u64::from(history.of_block.record(kind));
+                self.counts.updated_together += u64::from(history.of_all.record(kind));
+                if !is_new && loads && self.fetched - history.fetched < self.l1_sectors {
                     continue;
                 }
                 missed += 1;
                 self.fetched += 1;
-                *entry = (self.counts.blocks, self.fetched);
+                (history.block, history.fetched) = (self.counts.blocks, self.fetched);
             }
         }
         (sectors, missed)
@@ -144,7 +191,7 @@ impl InstructionObserver for Counter {
         let mut costs = LineCosts { requests: 1, bytes: bytes * lanes as u64, ..LineCosts::default() };
         match (access.space, access.kind) {
             (AccessSpace::Global, kind) => {
-                (costs.sectors, costs.missed) = self.global(addresses, bytes, kind == ObservedAccessKind::Load);
+                (costs.sectors, costs.missed) = self.global(addresses, bytes, kind);
             }
             // Lanes with one address are serialized.
             (AccessSpace::Shared, ObservedAccessKind::Atomic) => {
@@ -189,9 +236,9 @@ mod tests {
     use super::*;
     use runtime::ptx::observe::ObservedAccess;
 
-    fn access(counter: &mut Counter, space: AccessSpace, bytes: u32, address: impl Fn(u64) -> u64) {
+    fn access(counter: &mut Counter, kind: ObservedAccessKind, address: impl Fn(u64) -> u64) {
         let addresses = std::array::from_fn(|lane| address(lane as u64));
-        let access = ObservedAccess { space, kind: ObservedAccessKind::Load, bytes, addresses };
+        let access = ObservedAccess { space: AccessSpace::Global, kind, bytes: 4, addresses };
         counter.execute(&Executed { line: Some(1), mask: u32::MAX, access: Some(access) });
     }
 
@@ -200,15 +247,34 @@ mod tests {
         let mut counter = Counter::new(1, 1024);
         counter.begin_block();
         // 32 lanes of 4 bytes: 4 sectors; again: all held.
-        access(&mut counter, AccessSpace::Global, 4, |lane| 4 * lane);
-        access(&mut counter, AccessSpace::Global, 4, |lane| 4 * lane);
+        access(&mut counter, ObservedAccessKind::Load, |lane| 4 * lane);
+        access(&mut counter, ObservedAccessKind::Load, |lane| 4 * lane);
         // A stride of 128 bytes: 32 sectors, all that the cache holds. The first are gone.
-        access(&mut counter, AccessSpace::Global, 4, |lane| 4096 + 128 * lane);
-        access(&mut counter, AccessSpace::Global, 4, |lane| 4 * lane);
+        access(&mut counter, ObservedAccessKind::Load, |lane| 4096 + 128 * lane);
+        access(&mut counter, ObservedAccessKind::Load, |lane| 4 * lane);
         let counts = counter.finish();
         let LineCosts { executed, sectors, missed, .. } = counts.lines[1];
         assert_eq!((executed, sectors, missed), (4, 4 + 4 + 32 + 4, 4 + 32 + 4));
         assert_eq!((counts.sectors_of_blocks, counts.sectors_together), (36, 36));
+    }
+
+    #[test]
+    fn sectors_that_are_loaded_and_then_stored_are_updated() {
+        use ObservedAccessKind::{Atomic, Load, Store};
+        let mut counter = Counter::new(1, 1024);
+        for _ in 0..2 {
+            counter.begin_block();
+            let in_place = [Load, Store, Load, Store];
+            // A load of stored data comes from the cache.
+            let intermediate = [Store, Load, Store];
+            for (kinds, first) in [(&in_place[..], 0), (&intermediate, 1), (&[Load, Load], 2), (&[Atomic, Atomic], 3)] {
+                kinds.iter().for_each(|kind| access(&mut counter, *kind, |lane| 4096 * first + 4 * lane));
+            }
+        }
+        let counts = counter.finish();
+        // Each request touches 4 sectors.
+        assert_eq!((counts.sectors_of_blocks, counts.sectors_together), (32, 16));
+        assert_eq!((counts.updated_of_blocks, counts.updated_together), (16, 8));
     }
 
     #[test]
