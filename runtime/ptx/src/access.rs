@@ -1,6 +1,5 @@
 //! Loads, stores and atomic operations of a warp.
 
-use super::Check;
 use super::async_copy::IN_FLIGHT;
 use super::code::{AtomicAccess, Data, Inst, MemoryAccess, Window};
 use super::halves::load_words;
@@ -8,8 +7,9 @@ use super::initialized::Uninitialized;
 use super::machine::Machine;
 use super::memory::{MemoryRegion, RegionExtent, WarpMemory, read, sized, window_base, write};
 use super::races::RaceAccess;
-use super::registers::{FULL, LANES, RegisterPlace, RegisterScalar, Registers, lanes};
+use super::registers::{FULL, LANES, RegisterPlace, RegisterScalar, Registers, UndefinedCause, lanes};
 use super::warp::Warp;
+use super::{Check, Checks};
 
 /// A finding about one lane's access. The access is suppressed, or executed all the same.
 pub struct Fault {
@@ -181,9 +181,11 @@ impl Machine<'_, '_> {
         let Warp { registers, local, .. } = warp;
         let mut view = self.memory.view(local, &self.program.code);
         let mut checked = check(access, &view, registers, mask, false, &mut faults);
+        let mut undefined = UndefinedElements::default();
         if CHECKED {
-            checked.mask &= !unwritten(access, &mut view, &checked, &mut faults);
-            report_uninitialized(access, &view, &checked, &mut faults);
+            let checks = self.options.checks;
+            checked.mask &= !unwritten(access, &mut view, &checked, (checks, &mut undefined), &mut faults);
+            report_uninitialized(access, &view, &checked, (checks, &mut undefined), &mut faults);
         }
         view.note(access, &checked, false);
         for (k, data) in access.values.iter().enumerate() {
@@ -219,6 +221,7 @@ impl Machine<'_, '_> {
             }
             if CHECKED {
                 registers.defined[data.id as usize] |= mask;
+                undefined.record(registers, inst, k, data);
             }
         }
         if CHECKED && !self.program.code.bounds.is_empty() {
@@ -300,8 +303,10 @@ impl Machine<'_, '_> {
         let mut view = self.memory.view(local, &self.program.code);
         let mut checked = check(access, &view, registers, mask, true, &mut faults);
         if CHECKED {
-            checked.mask &= !unwritten(access, &mut view, &checked, &mut faults);
-            report_uninitialized(access, &view, &checked, &mut faults);
+            // Each lane updates one element, so none is undefined.
+            let (checks, mut undefined) = (self.options.checks, UndefinedElements::default());
+            checked.mask &= !unwritten(access, &mut view, &checked, (checks, &mut undefined), &mut faults);
+            report_uninitialized(access, &view, &checked, (checks, &mut undefined), &mut faults);
             view.initialize(access, &checked);
         }
         for lane in lanes(mask) {
@@ -456,15 +461,45 @@ fn bytes(access: &MemoryAccess) -> usize {
     access.values.len() * access.element as usize
 }
 
+/// The elements of a vector load that nothing has written, although other elements were written.
+/// Their registers are undefined, and only a use is reported.
+#[derive(Default)]
+struct UndefinedElements {
+    /// The lanes, by element.
+    lanes: Vec<u32>,
+}
+
+impl UndefinedElements {
+    /// Adds an element of a lane.
+    fn add(&mut self, element: usize, lane: usize) {
+        if self.lanes.len() <= element {
+            self.lanes.resize(element + 1, 0);
+        }
+        self.lanes[element] |= 1 << lane;
+    }
+
+    /// Marks the register of an element as undefined.
+    #[inline(always)]
+    fn record(&self, registers: &mut Registers, inst: &Inst, element: usize, data: Data) {
+        if let Some(lanes) = self.lanes.get(element).filter(|lanes| **lanes != 0) {
+            let why = "nothing has written this element of the vector";
+            registers.defined[data.id as usize] &= !lanes;
+            registers.causes[data.id as usize] = UndefinedCause::Instruction { site: inst.site, why };
+        }
+    }
+}
+
 /// Eight state bytes of stored memory.
 const WRITTEN: u64 = 0x0101_0101_0101_0101;
 
-/// Returns the lanes that load uninitialized memory.
+/// Returns the lanes that load uninitialized memory only. If a vector has other elements too, its
+/// unwritten elements are undefined.
 #[inline(always)]
 fn unwritten(
     access: &MemoryAccess,
     view: &mut WarpMemory<'_, '_>,
     checked: &CheckedAddresses,
+    (checks, undefined): (Checks, &mut UndefinedElements),
     faults: &mut Vec<Fault>,
 ) -> u32 {
     if let Some(extent) = checked.common
@@ -501,14 +536,33 @@ fn unwritten(
                 (Check::UnfinishedCopy, ", to which a copy is in flight that its thread has not waited for")
             }
             _ if !states.contains(&0) => continue,
-            // A copy of a structure also loads its padding.
-            _ if states.chunks(access.element as usize).all(|element| element.contains(&1)) => {
-                let note = ", of which only some bytes have been stored to: a structure's padding, or a mistake";
-                faults.push(Fault { check: Check::PartlyUninitialized, lane, address, note });
-                continue;
+            region => {
+                let check = match region {
+                    MemoryRegion::Shared => Check::UninitializedShared,
+                    _ => Check::UninitializedLocal,
+                };
+                // An element that goes to no register is not loaded.
+                let elements = states.chunks(access.element as usize).enumerate();
+                let loaded = elements.filter(|(k, _)| access.values.get(*k).is_none_or(Option::is_some));
+                let (some, none): (Vec<_>, Vec<_>) = loaded.partition(|(_, states)| states.contains(&1));
+                if some.is_empty() && !none.is_empty() {
+                    (check, ", which has not been stored to")
+                } else {
+                    if checks.enables(Check::UndefinedValue) {
+                        none.iter().for_each(|(k, _)| undefined.add(*k, lane));
+                    } else if !none.is_empty() {
+                        let note = ", of which some elements have not been stored to";
+                        faults.push(Fault { check, lane, address, note });
+                    }
+                    // A copy of a structure also loads its padding.
+                    if some.iter().any(|(_, states)| states.contains(&0)) {
+                        let note =
+                            ", of which only some bytes have been stored to: a structure's padding, or a mistake";
+                        faults.push(Fault { check: Check::PartlyUninitialized, lane, address, note });
+                    }
+                    continue;
+                }
             }
-            MemoryRegion::Shared => (Check::UninitializedShared, ", which has not been stored to"),
-            _ => (Check::UninitializedLocal, ", which has not been stored to"),
         };
         missing |= 1 << lane;
         faults.push(Fault { check, lane, address, note });
@@ -529,15 +583,29 @@ fn silent(access: &MemoryAccess, view: &WarpMemory<'_, '_>, registers: &Register
 }
 
 /// Adds a fault for each lane that loads bytes of a buffer that nothing has written. The loads are
-/// executed all the same.
+/// executed all the same. The unwritten elements of a vector are undefined, if others were written.
 #[inline(always)]
 fn report_uninitialized(
     access: &MemoryAccess,
     view: &WarpMemory<'_, '_>,
     checked: &CheckedAddresses,
+    (checks, undefined): (Checks, &mut UndefinedElements),
     faults: &mut Vec<Fault>,
 ) {
-    view.find_uninitialized(access, checked, |lane, address, state| {
+    view.find_uninitialized(access, checked, |lane, address, (buffer, offset), state| {
+        if state == Uninitialized::Some && access.values.len() > 1 && checks.enables(Check::UndefinedValue) {
+            let bytes = u64::from(access.element);
+            let of_element =
+                |k: usize| view.uninitialized(buffer, offset + k as u64 * bytes..offset + (k as u64 + 1) * bytes);
+            let loaded = access.values.iter().enumerate().filter(|(_, data)| data.is_some());
+            let states: Vec<(usize, Option<Uninitialized>)> = loaded.map(|(k, _)| (k, of_element(k))).collect();
+            let has = |wanted: Option<Uninitialized>| states.iter().any(|(_, state)| *state == wanted);
+            if has(None) && !has(Some(Uninitialized::Some)) {
+                let unwritten = states.iter().filter(|(_, state)| state.is_some());
+                unwritten.for_each(|(k, _)| undefined.add(*k, lane));
+                return;
+            }
+        }
         let note = match state {
             Uninitialized::All => ", which nothing has written",
             Uninitialized::Some => ", of which nothing has written some bytes",

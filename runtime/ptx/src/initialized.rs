@@ -126,12 +126,13 @@ impl WarpMemory<'_, '_> {
         })
     }
 
-    /// Calls `found` for each lane that loads bytes of a buffer that were not written.
+    /// Calls `found` for each lane that loads bytes of a buffer that were not written, with the
+    /// lane's address, the index of the buffer and the offset there.
     pub fn find_uninitialized(
         &self,
         access: &MemoryAccess,
         checked: &CheckedAddresses,
-        mut found: impl FnMut(usize, u64, Uninitialized),
+        mut found: impl FnMut(usize, u64, (usize, u64), Uninitialized),
     ) {
         if self.is_untracked(checked) {
             return;
@@ -142,7 +143,7 @@ impl WarpMemory<'_, '_> {
             if let MemoryRegion::Buffer(i) = extent.region
                 && let Some(state) = self.uninitialized(i, offset..offset + access.bytes())
             {
-                found(lane, address, state);
+                found(lane, address, (i, offset), state);
             }
         }
     }

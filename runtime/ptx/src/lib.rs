@@ -90,7 +90,8 @@
 //! # Undefined values
 //!
 //! Uninitialized registers, quotients by zero, and values that a shuffle reads from an inactive
-//! lane are undefined (`undefined-value`). Undefined values propagate through computations. The
+//! lane are undefined (`undefined-value`). So are the elements of a vector load that nothing has
+//! written, if other elements were written. Undefined values propagate through computations. The
 //! interpreter reports an undefined value only in an address, a condition or a store. So a
 //! speculated division with an unused result is not a mistake.
 

@@ -100,8 +100,7 @@ fn uninitialized_memory() {
     let globals = ".shared .align 4 .u32 cells[32];";
     let message = only(globals, "mov.u32 %r1, cells;\nld.shared.u32 %r2, [%r1+4];", Check::UninitializedShared);
     assert_eq!(message, "loads 4 bytes at byte 4 of `cells` (128 bytes), which has not been stored to");
-    let body = ".local .align 8 .b8 own[8];\nst.local.u32 [own], 1;\nld.local.v2.u32 {%r2, %r3}, [own];";
-    only("", body, Check::UninitializedLocal);
+    only("", ".local .align 8 .b8 own[8];\nld.local.v2.u32 {%r2, %r3}, [own];", Check::UninitializedLocal);
     // The copy of a structure with padding after a byte.
     let body = ".local .align 4 .b8 own[8];\nst.local.u8 [own], 1;\nld.local.u32 %r2, [own];";
     let message = only("", body, Check::PartlyUninitialized);
@@ -110,6 +109,43 @@ fn uninitialized_memory() {
         "loads 4 bytes at byte 0 of `own` (8 bytes), of which only some bytes have been stored to: a structure's padding, \
          or a mistake"
     );
+}
+
+/// The last element of a vector is padding.
+#[test]
+fn unwritten_elements_of_a_vector_are_reported_at_their_use() {
+    let stores = ".local .align 8 .b8 own[8];\nst.local.u32 [own], 21;\nld.local.v2.u32 {%r2, %r3}, [own];\n";
+    for (load, value, expected) in [
+        ("", "%r2", None),
+        (
+            "",
+            "%r3",
+            Some("`ld.local.v2.u32 {%r2, %r3}, [own]` in line 21: nothing has written this element of the vector"),
+        ),
+        // An element that goes to no register is not loaded.
+        ("ld.local.v2.u32 {%r2, _}, [own];\n", "%r2", None),
+        ("mov.u32 %r3, 1;\n", "%r3", None),
+    ] {
+        let text = module("", &format!("{stores}{load}cvt.u64.u32 %d3, {value};\nst.global.u64 [%d2], %d3;"));
+        let (outcome, words) = Run::default().of(&text, 32, &[]);
+        let findings = &outcome.report.findings;
+        match expected {
+            None => {
+                assert!(findings.is_empty() && words[0] == if value == "%r2" { 21 } else { 1 }, "{}", outcome.report)
+            }
+            Some(why) => {
+                assert_eq!(findings.iter().map(|f| f.check).collect::<Vec<_>>(), [Check::UndefinedValue]);
+                assert!(findings[0].message.contains(why), "{}", findings[0].message);
+            }
+        }
+    }
+    let shared = ".shared .align 16 .u32 cells[128];";
+    let body = "mov.u32 %r1, cells;\nmad.lo.u32 %r1, %r0, 16, %r1;\nst.shared.v2.u32 [%r1], {%r0, %r0};\n\
+                st.shared.u32 [%r1+8], 7;\nld.shared.v4.u32 {%r2, %r3, %r4, %r5}, [%r1];\n\
+                add.u32 %r2, %r2, %r4;\ncvt.u64.u32 %d3, %r2;\nst.global.u64 [%d2], %d3;";
+    let (outcome, words) = Run::default().of(&module(shared, body), 32, &[]);
+    assert!(outcome.report.findings.is_empty(), "{}", outcome.report);
+    assert_eq!(words[3], 10);
 }
 
 #[test]
