@@ -56,7 +56,11 @@
 //! All streams of all devices share one queue, and kernels run one at a time. CUDA allows this
 //! order, and the library tries no other: a missing wait between streams goes undetected. A kernel
 //! that waits for the host, or for another kernel, spins until its fuel is spent. The launch then
-//! fails with `CUDA_ERROR_LAUNCH_TIMEOUT`.
+//! fails with `CUDA_ERROR_LAUNCH_TIMEOUT`. With the default fuel, this takes about an hour.
+//!
+//! `cuCtxSetLimit(CU_LIMIT_STACK_SIZE)` sets the stack of each thread, at most 512 KiB. A call
+//! without room fails with `CUDA_ERROR_HARDWARE_STACK_ERROR`. Until a program sets the limit, the
+//! stack has 64 KiB: frames of PTX differ from those of machine code.
 //!
 //! What a kernel prints goes to standard output, and failed assertions go to standard error.
 //! Kernels allocate from a heap, whose size is the context's limit. In a cooperative launch all

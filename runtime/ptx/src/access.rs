@@ -179,7 +179,7 @@ impl Machine<'_, '_> {
         }
         let mut faults = Vec::new();
         let Warp { registers, local, .. } = warp;
-        let mut view = self.memory.view(local, &self.program.code);
+        let mut view = self.memory.view(local);
         let mut checked = check(access, &view, registers, mask, false, &mut faults);
         let mut undefined = UndefinedElements::default();
         if CHECKED {
@@ -247,7 +247,7 @@ impl Machine<'_, '_> {
     pub fn store<const CHECKED: bool>(&mut self, warp: &mut Warp, inst: &Inst, access: &MemoryAccess, mask: u32) {
         let mut faults = Vec::new();
         let Warp { registers, local, .. } = warp;
-        let mut view = self.memory.view(local, &self.program.code);
+        let mut view = self.memory.view(local);
         let checked = check(access, &view, registers, mask, true, &mut faults);
         view.note(access, &checked, true);
         let silent = if CHECKED && self.races.is_some() { silent(access, &view, registers, &checked) } else { 0 };
@@ -300,7 +300,7 @@ impl Machine<'_, '_> {
         let mut changed = atomic.result.is_none();
         let mut faults = Vec::new();
         let Warp { registers, local, .. } = warp;
-        let mut view = self.memory.view(local, &self.program.code);
+        let mut view = self.memory.view(local);
         let mut checked = check(access, &view, registers, mask, true, &mut faults);
         if CHECKED {
             // Each lane updates one element, so none is undefined.
@@ -358,7 +358,7 @@ impl Machine<'_, '_> {
         if access.window == Window::Shared && code.shared.variables.len() == 1 {
             return;
         }
-        let view = self.memory.view(&mut warp.local, code);
+        let view = self.memory.view(&mut warp.local);
         let size = access.bytes();
         let mut last: Option<(u64, u64)> = None;
         for lane in lanes(checked.mask) {
@@ -390,7 +390,7 @@ impl Machine<'_, '_> {
             let Some(first) = faults.iter().find(same) else { continue };
             let mask = faults.iter().filter(same).fold(0, |mask, f| mask | 1 << f.lane);
             let code = &self.program.code;
-            let view = self.memory.view(&mut warp.local, code);
+            let view = self.memory.view(&mut warp.local);
             let place = view.describe(access.window, first.address, access.bytes(), &code.shared, &code.local);
             let bytes = access.bytes();
             let message = match check {

@@ -49,7 +49,7 @@ impl Machine<'_, '_> {
         let mut faults = Vec::new();
         for lane in lanes(mask) {
             let read = read_bytes(copy, &warp.registers, lane);
-            let view = self.memory.view(&mut warp.local, &self.program.code);
+            let view = self.memory.view(&mut warp.local);
             let place = |access: &MemoryAccess, address: u64, length: u64| {
                 let extent = view.region(access.window, address)?;
                 let offset = address.wrapping_sub(extent.base);
@@ -115,7 +115,7 @@ impl Machine<'_, '_> {
             let alike = |f: &&(Check, usize, &MemoryAccess, u64)| f.0 == check && std::ptr::eq(f.2, access);
             let lanes = faults.iter().filter(alike).fold(0, |mask, f| mask | 1 << f.1);
             let code = &self.program.code;
-            let view = self.memory.view(&mut warp.local, code);
+            let view = self.memory.view(&mut warp.local);
             let length = if writes { bytes } else { read_bytes(copy, &warp.registers, lane) as u64 };
             let place = view.describe(access.window, address, length, &code.shared, &code.local);
             let does = if writes { "begins to copy to" } else { "begins to copy from" };

@@ -5,12 +5,12 @@
 //! passed, the registers are restored, and the caller's flow continues. Lanes that do not call wait
 //! meanwhile.
 
-use super::Check;
 use super::code::{Code, Inst, ParameterLocation, PassLocation, Pc, Routine, RoutineCall, Window};
 use super::flow::WarpFlow;
 use super::machine::Machine;
 use super::registers::{LANES, RegisterPlace, SavedRegister, UndefinedCause, lanes};
 use super::warp::Warp;
+use super::{Check, Finding};
 use smallvec::SmallVec;
 
 /// A call in progress.
@@ -70,13 +70,13 @@ impl Warp {
     }
 
     /// Returns a range of a lane's local memory as a range of the warp's local memory.
-    fn local_range(&self, code: &Code, lane: usize, offset: u64, bytes: u32) -> std::ops::Range<usize> {
-        let start = lane * code.local.bytes as usize + offset as usize;
+    fn local_range(&self, lane: usize, offset: u64, bytes: u32) -> std::ops::Range<usize> {
+        let start = lane * self.local_bytes() + offset as usize;
         start..start + bytes as usize
     }
 
-    fn read_local(&self, code: &Code, lane: usize, offset: u64, bytes: u32) -> PassedValue {
-        let range = self.local_range(code, lane, offset, bytes);
+    fn read_local(&self, lane: usize, offset: u64, bytes: u32) -> PassedValue {
+        let range = self.local_range(lane, offset, bytes);
         PassedValue {
             bytes: self.local.bytes.get(range.clone()).unwrap_or_default().into(),
             written: self.local.written.get(range).unwrap_or_default().into(),
@@ -85,8 +85,8 @@ impl Warp {
         }
     }
 
-    fn write_local(&mut self, code: &Code, lane: usize, offset: u64, bytes: u32, value: &PassedValue) {
-        let range = self.local_range(code, lane, offset, bytes.min(value.bytes.len() as u32));
+    fn write_local(&mut self, lane: usize, offset: u64, bytes: u32, value: &PassedValue) {
+        let range = self.local_range(lane, offset, bytes.min(value.bytes.len() as u32));
         for (to, from) in [(&mut self.local.bytes, &value.bytes), (&mut self.local.written, &value.written)] {
             if let Some(to) = to.get_mut(range.clone()) {
                 to.copy_from_slice(&from[..to.len()]);
@@ -139,7 +139,7 @@ impl ParameterLocation {
         match self {
             ParameterLocation::Register(data) => warp.read_register(data.place, data.id, data.bits, lane),
             ParameterLocation::Frame { offset, bytes } => {
-                warp.read_local(code, lane, warp.stack(code, lane).0 + u64::from(offset), bytes)
+                warp.read_local(lane, warp.stack(code, lane).0 + u64::from(offset), bytes)
             }
         }
     }
@@ -149,7 +149,7 @@ impl ParameterLocation {
             ParameterLocation::Register(data) => warp.write_register(data.place, data.id, lane, value),
             ParameterLocation::Frame { offset, bytes } => {
                 let frame = warp.stack(code, lane).0;
-                warp.write_local(code, lane, frame + u64::from(offset), bytes, value);
+                warp.write_local(lane, frame + u64::from(offset), bytes, value);
             }
         }
     }
@@ -169,9 +169,9 @@ impl PassLocation {
             PassLocation::Memory { window: Window::Param, offset } => {
                 known(parameters.get(offset as usize..(offset + bytes) as usize).unwrap_or_default())
             }
-            PassLocation::Memory { offset, .. } => warp.read_local(code, lane, offset.into(), bytes),
+            PassLocation::Memory { offset, .. } => warp.read_local(lane, offset.into(), bytes),
             PassLocation::Frame { offset } => {
-                warp.read_local(code, lane, warp.stack(code, lane).0 + u64::from(offset), bytes)
+                warp.read_local(lane, warp.stack(code, lane).0 + u64::from(offset), bytes)
             }
             PassLocation::Constant(bits) => known(&bits.to_le_bytes()[..bytes.min(8) as usize]),
             PassLocation::Nothing => known(&[]),
@@ -182,14 +182,22 @@ impl PassLocation {
     fn write(self, warp: &mut Warp, code: &Code, lane: usize, bytes: u32, value: &PassedValue) {
         match self {
             PassLocation::Register(data) => warp.write_register(data.place, data.id, lane, value),
-            PassLocation::Memory { offset, .. } => warp.write_local(code, lane, offset.into(), bytes, value),
+            PassLocation::Memory { offset, .. } => warp.write_local(lane, offset.into(), bytes, value),
             PassLocation::Frame { offset } => {
                 let frame = warp.stack(code, lane).0;
-                warp.write_local(code, lane, frame + u64::from(offset), bytes, value);
+                warp.write_local(lane, frame + u64::from(offset), bytes, value);
             }
             PassLocation::Constant(_) | PassLocation::Nothing => {}
         }
     }
+}
+
+/// Start of the message about a stack without room for a call.
+const STACK_OVERFLOW: &str = "has no room left on the stack";
+
+/// Returns whether a finding is a stack overflow, for which CUDA has an error code of its own.
+pub fn is_stack_overflow(finding: &Finding) -> bool {
+    finding.check == Check::Trap && finding.message.starts_with(STACK_OVERFLOW)
 }
 
 impl Machine<'_, '_> {
@@ -197,7 +205,7 @@ impl Machine<'_, '_> {
     pub fn call(&mut self, warp: &mut Warp, inst: &Inst, call: &RoutineCall, mask: u32) {
         let code = &self.program.code;
         let routine = &code.routines[call.routine];
-        let limit = code.stack.map_or(0, |stack| stack.limit);
+        let limit = warp.local_bytes() as u64;
         let stack: [(u64, u64); LANES] = std::array::from_fn(|lane| warp.stack(code, lane));
         let places = stack.map(|(_, end)| {
             // `stackrestore` may have set the end of the stack to any number.
@@ -208,7 +216,7 @@ impl Machine<'_, '_> {
         if full != 0 {
             let depth = warp.calls.len();
             self.report(warp, Check::Trap, inst.site, full, || {
-                format!("has no room left on the stack, after {depth} calls that have not returned")
+                format!("{STACK_OVERFLOW}, after {depth} calls that have not returned")
             });
             self.stopped = true;
             return;
@@ -223,7 +231,7 @@ impl Machine<'_, '_> {
         for (lane, values) in arguments {
             let (frame, end) = places[lane];
             warp.set_stack(code, lane, (frame, end));
-            let range = warp.local_range(code, lane, frame, (end - frame) as u32);
+            let range = warp.local_range(lane, frame, (end - frame) as u32);
             if let Some(written) = warp.local.written.get_mut(range) {
                 written.fill(0);
             }

@@ -54,6 +54,20 @@ pub struct Code {
     pub allocates: bool,
 }
 
+impl Code {
+    /// Returns the bytes of a thread's local memory. `stack` is the size of its stack; `None` means
+    /// the default.
+    pub fn local_bytes(&self, stack: Option<u32>) -> usize {
+        match (self.stack, stack) {
+            (Some(Stack { start, .. }), Some(bytes)) => start as usize + bytes.min(MAX_STACK) as usize,
+            _ => self.local.bytes as usize,
+        }
+    }
+}
+
+/// The largest stack of a thread in bytes: the largest local memory of a thread on a GPU.
+const MAX_STACK: u32 = 512 << 10;
+
 /// The stack of each thread, in local memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stack {
@@ -61,8 +75,10 @@ pub struct Stack {
     pub end: RegisterPlace,
     /// The register of the first byte of the running routine's frame.
     pub frame: RegisterPlace,
-    /// The end of the stack's memory.
-    pub limit: u64,
+    /// The register of the end of the stack's memory, which is the end of local memory.
+    pub limit: RegisterPlace,
+    /// The offset of the stack in local memory.
+    pub start: u32,
 }
 
 /// A function that is called with a stack: one that can call itself, or a possible function of an

@@ -66,6 +66,9 @@ pub struct Options {
     /// Whether the launch is cooperative: all blocks are resident at once, and can wait for one
     /// another.
     pub cooperative: bool,
+    /// The bytes of each thread's stack, at most 512 KiB, if functions call themselves, are called
+    /// indirectly, or allocate; `None` means 64 KiB, or 16 KiB if the kernel only allocates.
+    pub stack: Option<u32>,
     /// Whether to find races between warps, if a check of races is enabled. The launch then runs on
     /// one thread, and takes 24 bytes for each byte that it accesses, at most 200 MB.
     pub races: bool,
@@ -127,6 +130,7 @@ impl Default for Options {
             limit: 64,
             threads: None,
             cooperative: false,
+            stack: None,
             races: false,
         }
     }

@@ -140,6 +140,7 @@ pub mod approximations {}
 pub mod differences {}
 
 #[doc(hidden)]
+pub use call::is_stack_overflow;
 pub use decode::decode_inline;
 pub use flow::BranchPolicy;
 pub use initialized::InitializedBytes;

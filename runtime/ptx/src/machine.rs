@@ -1,7 +1,7 @@
 //! Execution of a launch, block by block. The warps of a block alternate. `cooperative` interleaves
 //! blocks: from the start, or from the first block on that seems to wait for a later one.
 
-use super::code::{BarrierReduction, Code};
+use super::code::BarrierReduction;
 use super::cooperative::GRID_BARRIER;
 use super::inline::InlineContext;
 use super::launch::{Checks, Options, Outcome};
@@ -44,14 +44,15 @@ pub struct LaunchMemory<'m> {
 impl<'m> LaunchMemory<'m> {
     /// Returns the memory that a warp sees.
     #[inline(always)]
-    pub fn view<'a>(&'a mut self, local: &'a mut ScratchMemory, code: &Code) -> WarpMemory<'a, 'm> {
+    pub fn view<'a>(&'a mut self, local: &'a mut ScratchMemory) -> WarpMemory<'a, 'm> {
+        let local_bytes = (local.bytes.len() / LANES) as u32;
         WarpMemory {
             buffers: &mut self.buffers,
             lookup: self.lookup,
             shared: &mut self.shared,
             local,
             parameters: &self.parameters,
-            local_bytes: code.local.bytes,
+            local_bytes,
         }
     }
 }
@@ -212,6 +213,9 @@ impl<'p, 'm> Machine<'p, 'm> {
         for (place, _, bits) in &self.program.code.constants {
             warp.registers.fill(*place, *bits);
         }
+        if let Some(stack) = self.program.code.stack {
+            warp.registers.fill(stack.limit, warp.local_bytes() as u64);
+        }
         for (place, _, special) in &self.program.code.specials {
             for lane in 0..LANES {
                 let value = self.inline_context(warp.index).special(*special, lane);
@@ -272,8 +276,9 @@ impl<'p, 'm> Machine<'p, 'm> {
 
     /// Creates the warps of a block.
     pub(super) fn warps(&self) -> Vec<Warp> {
+        let local_bytes = self.program.code.local_bytes(self.options.stack);
         let warps = (0..self.grid.warp_count()).map(|index| {
-            let mut warp = Warp::new(index, &self.program.code, self.options.policy);
+            let mut warp = Warp::new(index, &self.program.code, local_bytes, self.options.policy);
             self.fill(&mut warp);
             warp
         });

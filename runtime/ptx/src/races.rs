@@ -311,7 +311,7 @@ impl Machine<'_, '_> {
     ) {
         let Some(mut races) = self.races.take() else { return };
         let (block, time) = (self.block_number(), self.statistics.warp_instructions);
-        let view = self.memory.view(&mut warp.local, &self.program.code);
+        let view = self.memory.view(&mut warp.local);
         let mut found: Vec<(Check, usize, u64, WordAccess, u32)> = Vec::new();
         for lane in lanes(checked.mask) {
             let Some((address, extent)) = checked.place(lane, access, &view) else { continue };
@@ -350,7 +350,7 @@ impl Machine<'_, '_> {
             return;
         }
         let code = &self.program.code;
-        let view = self.memory.view(&mut warp.local, code);
+        let view = self.memory.view(&mut warp.local);
         let place = view.describe(access.window, address, access.bytes(), &code.shared, &code.local);
         let words = |kind| match kind {
             RaceAccess::Load => "loads",

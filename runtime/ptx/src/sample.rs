@@ -135,7 +135,7 @@ impl Machine<'_, '_> {
             .iter()
             .map(|data| (word(data), warp.registers.approximate[data.id as usize] >> lane & 1 == 1))
             .collect();
-        let mut view = self.memory.view(&mut warp.local, &self.program.code);
+        let mut view = self.memory.view(&mut warp.local);
         match &access.operation {
             ObjectOperation::Query(query) => {
                 let object = object.ok_or_else(|| missing("texture or surface"))?;

@@ -112,7 +112,7 @@ impl Machine<'_, '_> {
             let (first, second) = (argument(0), argument(1));
             let result = match service.function {
                 DeviceFunction::Print => {
-                    let view = self.memory.view(&mut warp.local, &self.program.code);
+                    let view = self.memory.view(&mut warp.local);
                     let mut members = Members { view: &view, lane, address: second };
                     let text = text_at(&view, lane, first).and_then(|text| format(&text, &mut members));
                     if let Some((text, count)) = text {
@@ -143,7 +143,7 @@ impl Machine<'_, '_> {
                 }
                 DeviceFunction::Assert => {
                     let (line, function) = (argument(2) as u32, argument(3));
-                    let view = self.memory.view(&mut warp.local, &self.program.code);
+                    let view = self.memory.view(&mut warp.local);
                     let text = |address: u64| {
                         let text = text_at(&view, lane, address).unwrap_or_default();
                         String::from_utf8_lossy(&text).into_owned()

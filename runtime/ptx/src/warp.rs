@@ -60,19 +60,24 @@ pub struct BarrierArrival {
 }
 
 impl Warp {
-    /// Creates warp `index` of a block.
-    pub fn new(index: u32, code: &Code, policy: BranchPolicy) -> Warp {
+    /// Creates warp `index` of a block, with the local memory of each thread in bytes.
+    pub fn new(index: u32, code: &Code, local_bytes: usize, policy: BranchPolicy) -> Warp {
         Warp {
             index,
             registers: Registers::new(code.sizes),
             flow: WarpFlow::new(policy, 0),
-            local: ScratchMemory::new(code.local.bytes as usize * LANES),
+            local: ScratchMemory::new(local_bytes * LANES),
             copies: Copies::default(),
             waits: None,
             calls: Vec::new(),
             idle: 0,
             strong_loads: 0,
         }
+    }
+
+    /// Returns the bytes of a thread's local memory.
+    pub fn local_bytes(&self) -> usize {
+        self.local.bytes.len() / LANES
     }
 
     /// Starts a block with the lanes of `mask`.

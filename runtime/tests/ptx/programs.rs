@@ -251,6 +251,12 @@ fn the_stack_is_limited_and_lanes_exit_inside_calls() {
     let finding = &outcome.report.findings[0];
     assert_eq!((finding.check, finding.count), (Check::Trap, 2));
     assert_eq!(finding.message, "has no room left on the stack, after 4096 calls that have not returned");
+    // A launch may give the stack another size, of 16 bytes a call.
+    for (bytes, depth) in [(128, 8), (1 << 18, 16384)] {
+        let (outcome, _) = run(&text, 2, 1, &[], Options { stack: Some(bytes), ..Options::default() });
+        let message = format!("has no room left on the stack, after {depth} calls that have not returned");
+        assert_eq!(outcome.report.findings[0].message, message);
+    }
     let text = format!(
         "{HEAD}.func f(.param .b32 n) {{ .reg .b32 v; .reg .pred p; ld.param.b32 v, [n]; setp.eq.u32 p, v, 3;
          @p exit; setp.eq.u32 p, v, 0; @p ret; sub.u32 v, v, 1;

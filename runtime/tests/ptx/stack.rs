@@ -96,7 +96,7 @@ fn stack_overflow_is_reported() {
     assert_eq!(*check, Check::UndefinedValue);
     assert_eq!(
         message,
-        "has an address that is undefined because of `alloca.u64 %d4, %d3` in line 21: the stack, of 16 KiB \
+        "has an address that is undefined because of `alloca.u64 %d4, %d3` in line 21: the stack, by default of 16 KiB \
          for each thread, has no room for it"
     );
     // New stack memory is uninitialized, whatever was stored there before.

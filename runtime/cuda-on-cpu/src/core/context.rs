@@ -37,7 +37,8 @@ pub struct Context {
     attached: AtomicU32,
 }
 
-/// Settings of a context that have no effect here, but can be read back.
+/// Settings of a context. Only the sizes of the heap and of the stack have an effect here. The others
+/// can be read back.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Preferences {
@@ -47,13 +48,19 @@ pub struct Preferences {
     pub limits: [usize; 7],
 }
 
+/// The index of the size of each thread's stack among the limits: `CU_LIMIT_STACK_SIZE`.
+const STACK_LIMIT: usize = 0;
+
+/// The default size of the stack in NVIDIA's driver.
+const DEFAULT_STACK: usize = 1 << 10;
+
 /// The index of the size of the heap among the limits: `CU_LIMIT_MALLOC_HEAP_SIZE`.
 const HEAP_LIMIT: usize = 2;
 
 impl Default for Preferences {
     /// Returns the default limits of NVIDIA's driver.
     fn default() -> Preferences {
-        Preferences { cache: 0, shared_bank: 1, limits: [1 << 10, 1 << 20, 8 << 20, 2, 2048, 64, 0] }
+        Preferences { cache: 0, shared_bank: 1, limits: [DEFAULT_STACK, 1 << 20, 8 << 20, 2, 2048, 64, 0] }
     }
 }
 
@@ -118,6 +125,13 @@ impl Context {
             memory.set_heap(address, allocation);
         }
         Ok(())
+    }
+
+    /// Returns the size of each thread's stack in bytes; `None` if the program has not set it. The
+    /// frames of PTX differ from those of machine code, so the driver's default would be too small.
+    pub fn stack_bytes(&self) -> Option<u32> {
+        let bytes = self.preferences().limits[STACK_LIMIT];
+        (bytes != DEFAULT_STACK).then(|| u32::try_from(bytes).unwrap_or(u32::MAX))
     }
 
     /// Locks the context's preferences for this thread.

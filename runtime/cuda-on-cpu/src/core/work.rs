@@ -12,7 +12,7 @@ use super::module::ModuleFunction;
 use super::settings::OnFinding;
 use cudarc::driver::sys::CUresult;
 use runtime_ptx::texture::Objects;
-use runtime_ptx::{Check, Checks, DeviceMemory, Grid, Options, Outcome, Report};
+use runtime_ptx::{Check, Checks, DeviceMemory, Grid, Options, Outcome, Report, is_stack_overflow};
 use std::ffi::c_void;
 use std::io::Write;
 use std::sync::Arc;
@@ -130,6 +130,7 @@ impl ValidatedLaunch {
             checks: limits.checks,
             fuel: limits.fuel,
             cooperative: self.cooperative,
+            stack: context.stack_bytes(),
             races: true,
             // A GPU stops at the first fault.
             limit: match (limits.on_finding, limits.checks) {
@@ -186,6 +187,7 @@ fn gpu_error(report: &Report, log: &CallLog) -> Result {
     }
     let text = format!("kernel `{}`\n{report}", demangled(&report.kernel));
     match report.errors().next() {
+        Some(finding) if is_stack_overflow(finding) => Err(Error::new(CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR, text)),
         Some(finding) => Err(Error::new(code(finding.check), text)),
         None => {
             log.line(&text);

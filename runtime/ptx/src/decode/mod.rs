@@ -252,6 +252,7 @@ pub fn decode(module: &Module, name: &str, places: Option<&Places>) -> std::resu
     if !decoder.refusals.is_empty() {
         return Err(Unsupported { entry: name.to_string(), refusals: decoder.refusals });
     }
+    decoder.place_stack();
     let mut code = decoder.code;
     straight_to_the_end(&mut code.insts);
     code.structure = Structure::new(&code.insts);

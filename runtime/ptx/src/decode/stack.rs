@@ -11,10 +11,10 @@ use super::{Decoded, Decoder, Frame, Result, VARIABLE_GAP};
 use kernel_dsl_compiler::ptx::{Function, Opcode, Operand, Statement};
 use smallvec::smallvec;
 
-/// Size of the stack of each thread in bytes, if the kernel allocates.
+/// Default size of the stack of each thread in bytes, if the kernel allocates.
 const STACK: u32 = 16 << 10;
 
-/// Size of the stack of each thread in bytes, if functions are called with a stack.
+/// Default size of the stack of each thread in bytes, if functions are called with a stack.
 const STACK_OF_CALLS: u32 = 64 << 10;
 
 /// The default alignment of allocations.
@@ -42,16 +42,26 @@ impl<'m> Decoder<'m> {
         if let Some(known) = self.stack {
             return known;
         }
-        let bytes = if self.outlined.is_empty() { STACK } else { STACK_OF_CALLS };
-        let start = self.code.local.add("the stack", bytes, 16, VARIABLE_GAP);
-        let (end, frame) = (self.fresh(64), self.fresh(64));
+        let (end, frame, limit) = (self.fresh(64), self.fresh(64), self.fresh(64));
         for source in [end, frame] {
-            self.code.specials.push((source.place, source.id, Special::Stack(start)));
+            self.code.specials.push((source.place, source.id, Special::Stack(0)));
         }
-        let limit = u64::from(start) + u64::from(bytes);
-        self.code.stack = Some(Stack { end: end.place, frame: frame.place, limit });
+        self.code.stack = Some(Stack { end: end.place, frame: frame.place, limit: limit.place, start: 0 });
         self.stack = Some((end, frame));
         (end, frame)
+    }
+
+    /// Places the stack at the end of the decoded program's local memory, where a launch can give it
+    /// another size.
+    pub(super) fn place_stack(&mut self) {
+        let Some(stack) = &mut self.code.stack else { return };
+        let bytes = if self.outlined.is_empty() { STACK } else { STACK_OF_CALLS };
+        stack.start = self.code.local.add("the stack", bytes, 16, VARIABLE_GAP);
+        for (.., special) in &mut self.code.specials {
+            if let Special::Stack(start) = special {
+                *start = stack.start;
+            }
+        }
     }
 
     /// Saves the end of the stack until `function` returns, if it allocates. Returns the register,
@@ -95,10 +105,11 @@ impl<'m> Decoder<'m> {
                 if !align.is_power_of_two() || align > u64::from(STACK) {
                     return Err(format!("its alignment, {align}, is not a power of two, or exceeds the stack"));
                 }
-                let limit = self.code.stack.map_or(0, |stack| stack.limit);
+                let limit = self.code.stack.map(|stack| stack.limit);
                 let body: Body = Box::new(move |registers, mask| {
                     let mut undefined = 0;
                     for lane in lanes(mask) {
+                        let limit = limit.map_or(0, |limit| registers.get(limit, lane));
                         let (end, bytes) = (registers.get(stack.place, lane), registers.get(bytes.place, lane));
                         let start = end.checked_next_multiple_of(align);
                         let place = start.and_then(|start| Some((start, start.checked_add(bytes)?)));
@@ -113,8 +124,8 @@ impl<'m> Decoder<'m> {
                     undefined
                 });
                 let reason = match self.outlined.is_empty() {
-                    true => "the stack, of 16 KiB for each thread, has no room for it",
-                    false => "the stack, of 64 KiB for each thread, has no room for it",
+                    true => "the stack, by default of 16 KiB for each thread, has no room for it",
+                    false => "the stack, by default of 64 KiB for each thread, has no room for it",
                 };
                 let kind = InstructionKind::Compute { body, follows: DefinednessRule::All, reason };
                 Ok(Decoded { kind, reads: smallvec![stack.id, bytes.id], writes: smallvec![to.id] })
