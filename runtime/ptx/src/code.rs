@@ -368,7 +368,8 @@ pub enum InstructionKind {
     /// An instruction that gives a hint or pauses, without effect.
     Nothing,
     /// A fence. All accesses happen in order here, so only the check of races needs it.
-    Fence,
+    #[allow(missing_docs)]
+    Fence { is_of_block: bool },
 }
 
 /// The state space of an access.
@@ -432,6 +433,31 @@ pub enum AccessStrength {
     Strong,
     /// In addition to `Strong`, the order of a fence before the access: `.release`, `.acq_rel`.
     Releasing,
+    /// `Strong` between threads of a block only: `.cta`.
+    BlockStrong,
+    /// `Releasing` to threads of the block only: `.cta`.
+    BlockReleasing,
+}
+
+impl AccessStrength {
+    /// Returns the strength with the scope of a block.
+    pub fn of_block(self) -> AccessStrength {
+        match self {
+            AccessStrength::Strong => AccessStrength::BlockStrong,
+            AccessStrength::Releasing => AccessStrength::BlockReleasing,
+            other => other,
+        }
+    }
+
+    /// Returns whether the access releases all earlier accesses of its block.
+    pub fn releases(self) -> bool {
+        matches!(self, AccessStrength::Releasing | AccessStrength::BlockReleasing)
+    }
+
+    /// Returns whether the scope is a block.
+    pub fn is_of_block(self) -> bool {
+        matches!(self, AccessStrength::BlockStrong | AccessStrength::BlockReleasing)
+    }
 }
 
 /// `cp.async`
@@ -642,7 +668,7 @@ impl InstructionKind {
             InstructionKind::ActiveMask(_) => "ActiveMask",
             InstructionKind::Workspace { .. } => "Workspace",
             InstructionKind::Clock { .. } => "Clock",
-            InstructionKind::Fence => "Fence",
+            InstructionKind::Fence { .. } => "Fence",
             InstructionKind::Nothing => "Nothing",
         }
     }

@@ -10,11 +10,12 @@
 //! - A strong store, or an atomic operation, releases the accesses of its block up to the block's
 //!   last fence. All accesses that the block has acquired are released too. With `.release` or
 //!   `.acq_rel`, all accesses of the block so far are released. A strong load of the location, or
-//!   an atomic operation on it, acquires them for its whole block, even without a fence. The scopes
-//!   of fences are ignored.
+//!   an atomic operation on it, acquires them for its whole block, even without a fence.
+//! - A fence or an access with the scope `.cta` orders accesses of its block only. The wider scopes
+//!   `.cluster`, `.gpu` and `.sys` are alike.
 //!
 //! Strong accesses are volatile, relaxed, acquiring or releasing ones, and atomic operations. Two
-//! strong accesses never race. A store of the value that memory already holds races with no earlier
+//! strong accesses never race, whatever their scopes. A store of the value that memory already holds races with no earlier
 //! store.
 //!
 //! Each word of memory has a [`WordHistory`]: its last plain store and two other accesses. Accesses
@@ -113,8 +114,10 @@ impl AcquiredTimes {
 struct BlockClock {
     /// The number of complete barriers.
     epoch: u32,
-    /// The time of the last fence; 0 if there was none.
+    /// The time of the last fence that other blocks observe; 0 if there was none.
     fenced: u64,
+    /// The time of the last fence; 0 if there was none.
+    fenced_in_block: u64,
     acquired: AcquiredTimes,
 }
 
@@ -193,6 +196,9 @@ pub struct RaceHistory {
     blocks: HashMap<u64, BlockClock>,
     /// The accesses that locations in global memory carry.
     released: HashMap<ReleasedLocation, AcquiredTimes>,
+    /// For a block and a location in global memory: the time up to which accesses of the block are
+    /// released to the block itself.
+    released_in_blocks: HashMap<(u64, u64), u64>,
     /// The accesses that locations in shared memory carry.
     released_in_shared: HashMap<ReleasedLocation, AcquiredTimes>,
 }
@@ -204,6 +210,7 @@ impl RaceHistory {
             self.shared.clear();
             self.blocks.clear();
             self.released_in_shared.clear();
+            self.released_in_blocks.clear();
         }
         self.blocks.insert(block, BlockClock::default());
     }
@@ -219,9 +226,13 @@ impl RaceHistory {
         self.blocks.values_mut().for_each(|clock| clock.epoch += 1);
     }
 
-    /// Records a fence of a block.
-    pub fn fence(&mut self, block: u64, time: u64) {
-        self.blocks.entry(block).or_default().fenced = time;
+    /// Records a fence of a block. Other blocks do not observe a fence whose scope is the block.
+    pub fn fence(&mut self, block: u64, time: u64, is_of_block: bool) {
+        let clock = self.blocks.entry(block).or_default();
+        clock.fenced_in_block = time;
+        if !is_of_block {
+            clock.fenced = time;
+        }
     }
 
     /// Forgets the accesses to memory that a kernel frees: the next allocation there is other
@@ -229,6 +240,7 @@ impl RaceHistory {
     pub fn forget(&mut self, freed: Range<u64>) {
         self.global.forget(freed.start / 4..freed.end.div_ceil(4));
         self.released.retain(|(_, address), _| !freed.contains(address));
+        self.released_in_blocks.retain(|(_, address), _| !freed.contains(address));
     }
 
     /// Records an access of a lane and returns the access that it races with.
@@ -242,17 +254,38 @@ impl RaceHistory {
     ) -> Option<WordAccess> {
         let clock = self.blocks.entry(now.block).or_default();
         if strength != AccessStrength::Weak {
-            let all = if location.0.is_none() { &mut self.released } else { &mut self.released_in_shared };
-            if now.kind != RaceAccess::Store
-                && let Some(released) = all.get(&location)
-            {
-                clock.acquired.merge(released);
+            // Only the block accesses its shared memory.
+            let is_shared = location.0.is_some();
+            let is_of_block = strength.is_of_block() && !is_shared;
+            let all = if is_shared { &mut self.released_in_shared } else { &mut self.released };
+            let own = (now.block, location.1);
+            if now.kind != RaceAccess::Store {
+                match all.get(&location) {
+                    Some(released) if is_of_block => {
+                        let time = released.blocks.get(&now.block).copied().unwrap_or(0);
+                        clock.acquired.add(now.block, time.max(released.all));
+                    }
+                    Some(released) => clock.acquired.merge(released),
+                    None => {}
+                }
+                if let Some(time) = self.released_in_blocks.get(&own).filter(|_| !is_shared) {
+                    clock.acquired.add(now.block, *time);
+                }
             }
-            let until = if strength == AccessStrength::Releasing { now.time } else { clock.fenced };
+            let in_block = if strength.releases() { now.time } else { clock.fenced_in_block };
+            let until = match strength {
+                _ if is_shared => in_block,
+                AccessStrength::Releasing => now.time,
+                _ if is_of_block => 0,
+                _ => clock.fenced,
+            };
             if now.kind != RaceAccess::Load && until > 0 {
                 let released = all.entry(location).or_default();
                 released.merge(&clock.acquired);
                 released.add(now.block, until);
+            }
+            if now.kind != RaceAccess::Load && in_block > until {
+                self.released_in_blocks.insert(own, in_block);
             }
         }
         let space = match location.0 {
@@ -292,10 +325,10 @@ impl Machine<'_, '_> {
     }
 
     /// Records a fence for the check of races.
-    pub fn fence(&mut self) {
+    pub fn fence(&mut self, is_of_block: bool) {
         let (block, time) = (self.block_number(), self.statistics.warp_instructions);
         if let Some(races) = &mut self.races {
-            races.fence(block, time);
+            races.fence(block, time, is_of_block);
         }
     }
 

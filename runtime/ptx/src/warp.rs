@@ -234,9 +234,9 @@ impl Machine<'_, '_> {
                     broadcast(warp, inst, *to, time, mask, (0, ""));
                     warp.flow.pc += 1;
                 }
-                InstructionKind::Fence => {
+                InstructionKind::Fence { is_of_block } => {
                     if CHECKED && mask != 0 {
-                        self.fence();
+                        self.fence(*is_of_block);
                     }
                     warp.flow.pc += 1;
                 }

@@ -149,6 +149,20 @@ fn messages_are_ordered_by_a_release_and_an_acquire() {
         &message("", "atom.release.gpu.global.exch.b32 v, [f], 1;", "atom.acquire.gpu.global.or.b32 v, [f], 0;"),
         2,
     );
+    // A fence, a release or an acquire with the scope of a block orders no other block.
+    for (fence, set, get) in [
+        ("membar.cta;", volatile_set, volatile_get),
+        ("fence.acq_rel.cta;", "st.relaxed.gpu.global.u32 [f], 1;", "ld.relaxed.gpu.global.u32 v, [f];"),
+        ("", "st.release.cta.global.u32 [f], 1;", "ld.acquire.gpu.global.u32 v, [f];"),
+        ("", "st.release.gpu.global.u32 [f], 1;", "ld.acquire.cta.global.u32 v, [f];"),
+        ("membar.gl;", "red.cta.global.add.u32 [f], 1;", "atom.global.add.u32 v, [f], 0;"),
+    ] {
+        races(&message(fence, set, get), 2, Check::GlobalRace);
+        // The same message between two warps of a block.
+        let warps = message(fence, set, get).replace("setp.ne.u32 p, t, 0;", "and.b32 v, t, 31; setp.ne.u32 p, v, 0;");
+        let warps = warps.replace("setp.ne.u32 p, b, 0;", "setp.ne.u32 p, t, 0;");
+        is_ordered(&warps, 1);
+    }
     // Without a fence, the flag does not carry the data.
     races(&message("", volatile_set, volatile_get), 2, Check::GlobalRace);
     races(&message("", "red.global.add.u32 [f], 1;", "atom.global.add.u32 v, [f], 0;"), 2, Check::GlobalRace);

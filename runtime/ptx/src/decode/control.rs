@@ -69,8 +69,8 @@ impl<'m> Decoder<'m> {
             // All accesses happen at once and in order here, and no thread sleeps.
             _ => {
                 self.code.ordered = true;
+                let is_of_block = words.take(Modifier::Cta);
                 words.pass(&[
-                    Modifier::Cta,
                     Modifier::Gl,
                     Modifier::Gpu,
                     Modifier::Sys,
@@ -82,7 +82,7 @@ impl<'m> Decoder<'m> {
                     Modifier::U32,
                 ]);
                 let is_fence = matches!(opcode, Opcode::Membar | Opcode::Fence);
-                let kind = if is_fence { InstructionKind::Fence } else { InstructionKind::Nothing };
+                let kind = if is_fence { InstructionKind::Fence { is_of_block } } else { InstructionKind::Nothing };
                 Ok(Decoded::plain(kind))
             }
         }

@@ -97,6 +97,7 @@ impl<'m> Decoder<'m> {
         let load = opcode != Opcode::St;
         let named = window(words);
         let strength = words.take_one(&STRONG).map(strength).unwrap_or_default();
+        let strength = if words.take(Modifier::Cta) { strength.of_block() } else { strength };
         self.code.ordered |= strength != AccessStrength::Weak;
         words.pass(&ORDERS);
         // The read-only path has no effect here, because every access is visible at once.
@@ -189,6 +190,7 @@ impl<'m> Decoder<'m> {
     fn atomic(&mut self, frame: &mut Frame<'m>, opcode: Opcode, words: &mut Words, operands: &[Operand]) -> Result {
         let named = window(words);
         let strength = words.take_one(&STRONG).map_or(AccessStrength::Strong, strength);
+        let strength = if words.take(Modifier::Cta) { strength.of_block() } else { strength };
         words.pass(&ORDERS);
         let operation = words.take_one(&[
             Modifier::And,

@@ -191,7 +191,7 @@ pub fn decode_inline(code: &ptx::InlineBlock) -> std::result::Result<Inline, Ref
                 InstructionKind::Compute { body, reason, .. } => StepAction::Compute { body, reason },
                 InstructionKind::Clock { to, high } => StepAction::Clock { to, high },
                 InstructionKind::ActiveMask(to) => StepAction::ActiveMask(to),
-                InstructionKind::Nothing | InstructionKind::Fence => StepAction::Nothing,
+                InstructionKind::Nothing | InstructionKind::Fence { .. } => StepAction::Nothing,
                 _ => return Err(refuse("it does more than compute".to_string())),
             };
             steps.push(BlockInstruction { text: text.clone(), divides, guard, action });
