@@ -31,7 +31,7 @@ pub enum BranchPolicy {
 }
 
 /// Lanes at one instruction.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug)]
 struct LaneGroup {
     pc: Pc,
     mask: u32,
@@ -40,7 +40,7 @@ struct LaneGroup {
 }
 
 /// Groups that run up to a common instruction.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 struct Level {
     /// The instruction at which the lanes continue in the enclosing level; [`NOWHERE`] in the
     /// outermost level.
@@ -54,7 +54,7 @@ struct Level {
 }
 
 /// The control flow of a warp.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct WarpFlow {
     policy: BranchPolicy,
     /// The next instruction of the active lanes.

@@ -121,6 +121,7 @@ pub mod printf;
 mod program;
 mod races;
 mod refused;
+mod repetition;
 #[doc(hidden)]
 pub mod registers;
 pub mod resident;

@@ -10,6 +10,7 @@ use super::observe::InstructionObserver;
 use super::program::Program;
 use super::races::RaceHistory;
 use super::registers::{LANES, Registers, lanes};
+use super::repetition::RecordedState;
 use super::service::Heap;
 use super::texture::Objects;
 use super::warp::{BarrierArrival, Warp};
@@ -108,6 +109,10 @@ pub struct Machine<'p, 'm> {
     /// The number of consecutive atomic operations that changed nothing. A store, a complete
     /// barrier or a new block restarts the count.
     pub polls: u64,
+    /// The number of operations that may have changed memory or printed.
+    pub changes: u64,
+    /// A recorded state of the running block, for the search for endless loops.
+    pub recorded: RecordedState,
     /// The text that the kernel printed.
     pub printed: Printed,
     /// The messages of failed assertions, one a line.
@@ -159,6 +164,8 @@ impl<'p, 'm> Machine<'p, 'm> {
             awaits_blocks: false,
             points: Points::new(preemption.unwrap_or_default()),
             polls: 0,
+            changes: 0,
+            recorded: RecordedState::default(),
             printed: Printed::default(),
             asserted: String::new(),
             workspace: 0,
@@ -255,6 +262,8 @@ impl<'p, 'm> Machine<'p, 'm> {
             races.begin_block(number, self.interleaved);
         }
         (self.barriers, self.polls) = ([BarrierState::default(); BARRIERS], 0);
+        // The state of another block is none of this one.
+        self.changes += 1;
         for warp in warps.iter_mut() {
             let mask = self.grid.warp_mask(warp.index);
             warp.start(self.options.policy, mask);
@@ -398,6 +407,9 @@ impl<const CHECKED: bool, const OBSERVED: bool> RunningBlock for Running<'_, '_,
             self.0.report_deadlock(warps);
         }
         self.0.awaits_blocks = self.0.seems_to_wait(warps);
+        if !self.0.awaits_blocks && !self.0.stopped {
+            self.0.stop_repetition(warps);
+        }
         !self.0.awaits_blocks
     }
 }

@@ -9,7 +9,7 @@ use bytemuck::{Pod, Zeroable};
 pub use runtime_simt::{FULL, LANES, lanes_of as lanes};
 
 /// A row of 32 words.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 #[repr(C, align(64))]
 struct RegisterRow([u32; LANES]);
 
@@ -49,7 +49,7 @@ pub enum UndefinedCause {
 }
 
 /// The registers of a warp.
-#[derive(Clone, Default)]
+#[derive(Clone, PartialEq, Default)]
 pub struct Registers {
     rows: Vec<RegisterRow>,
     /// For each predicate, the lanes where it is true.

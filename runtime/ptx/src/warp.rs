@@ -140,14 +140,17 @@ impl Machine<'_, '_> {
                     warp.flow.pc += 1;
                 }
                 InstructionKind::Copy(copy) => {
+                    self.changes += 1;
                     self.copy_defined::<CHECKED>(warp, inst, copy, mask);
                     warp.flow.pc += 1;
                 }
                 InstructionKind::CopyCommit => {
+                    self.changes += 1;
                     self.commit(warp, mask);
                     warp.flow.pc += 1;
                 }
                 InstructionKind::CopyWait(pending) => {
+                    self.changes += 1;
                     self.complete(warp, mask, *pending);
                     warp.flow.pc += 1;
                 }
@@ -163,6 +166,7 @@ impl Machine<'_, '_> {
                     }
                 }
                 InstructionKind::Object(access) => {
+                    self.changes += 1;
                     self.access_object::<CHECKED>(warp, inst, access, mask);
                     warp.flow.pc += 1;
                 }
@@ -183,6 +187,7 @@ impl Machine<'_, '_> {
                     warp.flow.end(&program.code.structure, mask);
                 }
                 InstructionKind::Service(service) => {
+                    self.changes += 1;
                     self.serve(warp, inst, service, mask);
                     warp.flow.pc += 1;
                 }
@@ -339,6 +344,7 @@ impl Machine<'_, '_> {
             }
         }
         self.polls = 0;
+        self.changes += 1;
         self.store::<CHECKED>(warp, inst, access, mask);
     }
 
@@ -388,6 +394,7 @@ impl Machine<'_, '_> {
     fn yields_after_atomic(&mut self, warp: &mut Warp, inst: &Inst, mask: u32, changed: bool) -> bool {
         if changed {
             (warp.idle, self.polls) = (0, 0);
+            self.changes += 1;
         } else {
             warp.idle = warp.idle.saturating_add(1);
             self.polls += 1;

@@ -195,6 +195,21 @@ fn loops_without_end_and_traps() {
         assert_eq!(outcome.report.findings[0].check, Check::FuelExhausted);
         assert_eq!(outcome.statistics.warp_instructions, 1001);
     }
+    // A block that repeats its state is found long before the limit: without and with a load.
+    let endless = "an endless loop: registers and memory are again as they were before, so the block never ends";
+    for body in [
+        "$loop:\nbra $loop;",
+        "$loop:\nld.volatile.global.u64 %d4, [%d0];\nsetp.ne.u64 %p0, %d4, 0;\n@%p0 bra $loop;",
+        "$loop:\nxor.b32 %r1, %r0, 1;\nbar.sync 0;\nbra $loop;",
+    ] {
+        let (outcome, _) = Run { threads: 64, ..Run::default() }.of(&module("", body), 64, &[]);
+        let finding = &outcome.report.findings[0];
+        assert_eq!((finding.check, &finding.message[..]), (Check::FuelExhausted, endless), "{body}");
+    }
+    // A loop of 2^19 iterations changes a register, and ends.
+    let counts = "mov.u32 %r1, 0;\n$loop:\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p0, %r1, 524288;\n@%p0 bra $loop;\n\
+                  st.global.u64 [%d2], 5;";
+    assert_eq!(Run::default().good(&module("", counts), 32, &[])[0], 5);
     assert_eq!(only("", "trap;", Check::Trap), "the kernel traps");
     let message = only("", "brkpt;", Check::Trap);
     assert_eq!(message, "the kernel stops for a debugger, and there is none");

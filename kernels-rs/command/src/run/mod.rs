@@ -70,7 +70,8 @@ pub(super) struct RunArgs {
     /// on the choice
     #[arg(long, value_enum, default_value_t = PolicyArg::Stack)]
     policy: PolicyArg,
-    /// Warp instructions after which a loop counts as endless
+    /// Warp instructions of a block after which a loop counts as endless; 100000000 take seconds, the
+    /// default minutes
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().fuel)]
     fuel: u64,
     /// Print a JSON object

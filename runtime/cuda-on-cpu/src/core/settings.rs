@@ -66,7 +66,10 @@ pub const VARIABLES: [(&str, &str); 16] = [
         "CUDA_ON_CPU_CHECKS",
         "`faults`: faults that a GPU detects too; `all`: every check of the PTX interpreter; or names of checks after the faults, as in `faults,uninitialized-buffer`",
     ),
-    ("CUDA_ON_CPU_FUEL", "warp instructions that a block may run before its launch is stopped; default 2^36"),
+    (
+        "CUDA_ON_CPU_FUEL",
+        "warp instructions that a block may run before its launch is stopped; 100000000 stop an endless loop after seconds; default 2^36, about an hour",
+    ),
     (
         "CUDA_ON_CPU_FAIL",
         "calls that fail with a CUDA error code: `700@17` the 17th call, `2@cuMemAlloc_v2` every call of that name, `2@cuMemAlloc_v2#3` its third call",
