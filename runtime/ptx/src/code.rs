@@ -219,6 +219,8 @@ pub struct SpaceLayout {
     pub variables: Vec<Variable>,
     /// The total size in bytes.
     pub bytes: u32,
+    /// The name and the offset of a variable whose size the launch determines: `.extern .shared`.
+    pub open: Option<(String, u32)>,
 }
 
 /// A variable, or a parameter.

@@ -335,9 +335,14 @@ impl WarpMemory<'_, '_> {
             MemoryRegion::Param => ("the parameters".to_string(), 0, length),
             MemoryRegion::Shared | MemoryRegion::Local => {
                 let layout = if region == MemoryRegion::Shared { shared } else { local };
-                match layout.nearest(address.wrapping_sub(base)) {
-                    Some(v) => (v.name.clone(), u64::from(v.offset), u64::from(v.bytes)),
-                    None => (format!("{} memory, which is empty", window.name()), 0, 0),
+                let offset = address.wrapping_sub(base);
+                let open = layout.open.as_ref().filter(|(_, start)| offset >= u64::from(*start));
+                match (open, layout.nearest(offset)) {
+                    (Some((name, start)), _) => {
+                        (name.clone(), u64::from(*start), length.saturating_sub(u64::from(*start)))
+                    }
+                    (None, Some(v)) => (v.name.clone(), u64::from(v.offset), u64::from(v.bytes)),
+                    (None, None) => (format!("{} memory, which is empty", window.name()), 0, 0),
                 }
             }
         };

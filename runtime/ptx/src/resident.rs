@@ -49,6 +49,8 @@ pub struct ResidentVariable {
 /// A part of a device's memory, borrowed for a launch.
 #[derive(Debug)]
 pub struct Resident<'m> {
+    /// The name of a variable; empty for other memory, which reports name by its address.
+    pub name: String,
     /// The address of the first byte.
     pub address: u64,
     /// Whether the part is in constant memory.
@@ -195,8 +197,8 @@ impl Program {
             return Err(Mismatch(wrong));
         }
         let tracks = options.checks.enables(Check::UninitializedBuffer);
-        let buffer = |Resident { address, constant, bytes, initialized }| Buffer {
-            name: String::new(),
+        let buffer = |Resident { name, address, constant, bytes, initialized }| Buffer {
+            name,
             base: address,
             mutable: !constant && matches!(bytes, ArgumentBytes::Exclusive(_)),
             constant,

@@ -29,6 +29,10 @@ fn accesses_between_variables() {
     let globals = ".shared .align 4 .u32 first[4];\n.shared .align 4 .u32 second[4];";
     let message = only(globals, "mov.u32 %r1, first;\nst.shared.u32 [%r1+16], 1;", Check::OutOfBounds);
     assert_eq!(message, "stores 4 bytes at 0 bytes past the end of `first` (16 bytes)");
+    // The launch determines the size of the last variable.
+    let text = module(".extern .shared .align 4 .b8 d[];", "mov.u32 %r1, d;\nst.shared.u32 [%r1+64], 1;");
+    let (outcome, _) = Run { dynamic_shared: 64, ..Run::default() }.of(&text, 32, &[]);
+    assert_eq!(outcome.report.findings[0].message, "stores 4 bytes at 0 bytes past the end of `d` (64 bytes)");
     let body = ".local .align 4 .b8 own[8];\nmov.u32 %r1, own;\nst.local.u32 [%r1+8], 1;";
     assert!(only("", body, Check::OutOfBounds).contains("`own`"));
 }

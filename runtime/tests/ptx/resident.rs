@@ -75,6 +75,7 @@ fn space(image: &ResidentModule, buffers: &[(u64, usize)]) -> Space {
 fn run(image: &ResidentModule, entry: &str, space: &mut Space, parameters: &[u64], checks: Checks) -> Outcome {
     let constant = |at| image.variables().iter().any(|v| v.constant && v.address == at);
     let memory = space.iter_mut().map(|(address, bytes)| Resident {
+        name: String::new(),
         address: *address,
         constant: constant(*address),
         bytes: ArgumentBytes::Exclusive(bytes),
@@ -178,8 +179,20 @@ fn memory_out_of_order_is_rejected() {
         let (mut a, mut b) = ([0; 8], [0; 8]);
         let [first, second] = places;
         let memory = vec![
-            Resident { address: first, constant: false, bytes: ArgumentBytes::Exclusive(&mut a), initialized: None },
-            Resident { address: second, constant: false, bytes: ArgumentBytes::Exclusive(&mut b), initialized: None },
+            Resident {
+                name: String::new(),
+                address: first,
+                constant: false,
+                bytes: ArgumentBytes::Exclusive(&mut a),
+                initialized: None,
+            },
+            Resident {
+                name: String::new(),
+                address: second,
+                constant: false,
+                bytes: ArgumentBytes::Exclusive(&mut b),
+                initialized: None,
+            },
         ];
         program.run_on(memory, grid, vec![0; parameters], Options::default()).unwrap_err().to_string()
     };

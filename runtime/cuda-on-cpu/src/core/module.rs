@@ -86,6 +86,7 @@ impl Module {
         let mut space = context.memory();
         for ((address, mut allocation), variable) in memory.into_iter().zip(image.variables()) {
             allocation.kind = AllocationKind::Variable { constant: variable.constant };
+            allocation.name = variable.name.clone();
             allocation.block.get_mut()[..variable.bytes.len()].copy_from_slice(&variable.bytes);
             space.insert(address, allocation);
         }

@@ -153,6 +153,7 @@ impl ValidatedLaunch {
                 show(&printed, &asserted);
                 // A kernel normally stops at its first fault, so this truncation is not reported.
                 report.truncated &= matches!(limits.checks, Checks::All | Checks::Named(_));
+                context.memory().explain_freed(&mut report.findings);
                 findings.suppress(&mut report);
                 findings.record(&report);
                 match limits.on_finding {

@@ -155,6 +155,7 @@ impl<'m> Decoder<'m> {
             }
         }
         let dynamic = self.code.shared.bytes.checked_next_multiple_of(align).unwrap_or(u32::MAX);
+        self.code.shared.open = open.first().map(|index| (module.variables()[*index].name.clone(), dynamic));
         for index in open {
             self.globals[index] = Some(VariableLocation::shared(dynamic));
         }

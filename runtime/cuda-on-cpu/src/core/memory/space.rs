@@ -5,18 +5,27 @@ use super::supply::Lease;
 use crate::core::error::{Error, Result};
 use crate::core::origin::CallOrigin;
 use cudarc::driver::sys::CUresult;
-use runtime_ptx::{ArgumentBytes, Heap, InitializedBytes, Resident};
-use std::collections::BTreeMap;
+use runtime_ptx::{ArgumentBytes, Finding, Heap, InitializedBytes, Resident};
+use std::collections::{BTreeMap, VecDeque};
 
-/// The allocations of a context.
+/// The allocations of a context, the heap of kernels, and the addresses and sizes of freed
+/// allocations.
 #[derive(Debug, Default)]
-pub struct Allocations(BTreeMap<u64, Allocation>, Option<Heap>);
+pub struct Allocations(BTreeMap<u64, Allocation>, Option<Heap>, VecDeque<(u64, u64)>);
+
+/// The largest number of freed allocations whose addresses and sizes are remembered, for reports.
+const MAX_REMEMBERED_RANGES: usize = 4096;
+
+/// The end of the message about an access to an address that belongs to no buffer.
+const NO_BUFFER: &str = ", which is in no buffer";
 
 /// An allocation.
 #[derive(Debug)]
 pub struct Allocation {
     /// The kind of the allocation.
     pub kind: AllocationKind,
+    /// The name of a variable; empty for others.
+    pub name: String,
     /// The bytes of the allocation.
     pub block: MemoryBlock,
     /// The bytes that were written, if they are tracked and some were not.
@@ -95,7 +104,27 @@ impl Allocations {
 
     /// Removes the allocation that begins at `address`.
     pub fn remove(&mut self, address: u64) -> Option<Allocation> {
-        self.0.remove(&address)
+        let removed = self.0.remove(&address);
+        if let Some(allocation) = &removed {
+            self.2.push_back((address, allocation.block.len()));
+            if self.2.len() > MAX_REMEMBERED_RANGES {
+                self.2.pop_front();
+            }
+        }
+        removed
+    }
+
+    /// Adds to findings at addresses in no buffer that the address was in freed memory.
+    pub fn explain_freed(&self, findings: &mut [Finding]) {
+        for finding in findings {
+            let Some(before) = finding.message.strip_suffix(NO_BUFFER) else { continue };
+            let digits = before.rsplit_once("0x").map_or("", |(_, digits)| digits);
+            let Ok(address) = u64::from_str_radix(digits, 16) else { continue };
+            let covers = |(start, bytes): &&(u64, u64)| (*start..start.saturating_add(*bytes)).contains(&address);
+            if let Some((start, bytes)) = self.2.iter().rev().find(covers) {
+                finding.message += &format!(": byte {} of {bytes} bytes that were freed", address - start);
+            }
+        }
     }
 
     /// Returns the allocation that begins at `address`.
@@ -200,11 +229,11 @@ impl Allocations {
     /// Returns all allocations that a kernel can access, and the heap.
     pub fn for_launch(&mut self) -> (Vec<Resident<'_>>, Option<&mut Heap>) {
         let resident = |(address, allocation): (&u64, _)| {
-            let Allocation { kind, block, initialized, .. }: &mut Allocation = allocation;
+            let Allocation { kind, name, block, initialized, .. }: &mut Allocation = allocation;
             initialized.take_if(|set| set.is_complete());
             let constant = *kind == AllocationKind::Variable { constant: true };
             let bytes = ArgumentBytes::Exclusive(block.get_mut());
-            Resident { address: *address, constant, bytes, initialized: initialized.as_mut() }
+            Resident { name: name.clone(), address: *address, constant, bytes, initialized: initialized.as_mut() }
         };
         (self.0.iter_mut().map(resident).collect(), self.1.as_mut())
     }
@@ -224,4 +253,31 @@ impl Allocations {
 /// Converts the error of a validated copy whose memory was freed in between.
 pub fn vanished(error: Error) -> Error {
     Error::new(CUresult::CUDA_ERROR_ILLEGAL_ADDRESS, error.why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use runtime_ptx::{Check, CodeLocation, Severity, Thread};
+
+    #[test]
+    fn accesses_to_freed_memory_are_explained() {
+        let mut allocations = Allocations::default();
+        allocations.2.push_back((0x2000, 0x100));
+        let thread = Thread { block: [0; 3], thread: [0; 3], warp: 0, lane: 0 };
+        let explained = |message: &str| {
+            let place = CodeLocation::default();
+            let new = Finding::new(Check::OutOfBounds, Severity::Error, message.to_string(), place, thread);
+            let mut findings = [new];
+            allocations.explain_freed(&mut findings);
+            findings[0].message.clone()
+        };
+        assert_eq!(
+            explained("stores 4 bytes at 0x2010, which is in no buffer"),
+            "stores 4 bytes at 0x2010, which is in no buffer: byte 16 of 256 bytes that were freed"
+        );
+        for message in ["stores 4 bytes at 0x2100, which is in no buffer", "stores 4 bytes at byte 0 of `0x2000`"] {
+            assert_eq!(explained(message), message);
+        }
+    }
 }

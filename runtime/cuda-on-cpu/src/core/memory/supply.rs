@@ -95,7 +95,16 @@ impl Supply {
     fn allocation(&self, kind: AllocationKind, block: MemoryBlock, lease: Lease) -> Allocation {
         let id = 1 + self.allocations.fetch_add(1, Ordering::Relaxed);
         let initialized = (self.tracks && kind.is_uninitialized()).then(|| InitializedBytes::new(block.len()));
-        Allocation { kind, block, initialized, id, origin: CallOrigin::current(), leaving: false, _lease: lease }
+        Allocation {
+            kind,
+            name: String::new(),
+            block,
+            initialized,
+            id,
+            origin: CallOrigin::current(),
+            leaving: false,
+            _lease: lease,
+        }
     }
 
     fn lease(self: &Arc<Supply>, bytes: u64) -> Result<Lease> {
