@@ -203,6 +203,13 @@ pub fn decode_inline(code: &ptx::InlineBlock) -> std::result::Result<Inline, Ref
     Ok(Inline { steps, sizes, constants, specials, operands })
 }
 
+/// Returns whether a comment is one of this project's compiler, which names the source of the
+/// instructions after it: `+4 let i = grid::index();`, or a called function before that.
+fn names_source(comment: &str) -> bool {
+    let is_line = |word: &str| word.strip_prefix('+').is_some_and(|digits| digits.parse::<u32>().is_ok());
+    comment.split_whitespace().take(2).any(is_line)
+}
+
 impl Program {
     /// Decodes the entry with the given name.
     ///
@@ -377,7 +384,8 @@ impl<'m> Decoder<'m> {
             let line = function.lines.of(i);
             match statement {
                 Statement::Label(label) => frame.labels[label.0 as usize] = self.next_pc(),
-                Statement::Comment(text) => comment = Some(text.clone()),
+                Statement::Comment(text) if names_source(text) => comment = Some(text.clone()),
+                Statement::Comment(_) => {}
                 Statement::Instruction(instruction) => {
                     let names = ValueNames { module: self.module, function };
                     let text = In(names, instruction).to_string();
