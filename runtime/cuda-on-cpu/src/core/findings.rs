@@ -105,7 +105,7 @@ impl ProcessFindings {
         }
         let count = |severity| found.keys().filter(|key| key.severity.0 == severity).count();
         let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-        let mut text = format!("{errors} errors and {warnings} warnings in kernels");
+        let mut text = format!("{} and {} in kernels", counted(errors, "error"), counted(warnings, "warning"));
         for (key, entry) in found.iter() {
             let CountedFinding { first, launches, count } = entry;
             let _ =
@@ -120,7 +120,8 @@ impl ProcessFindings {
             }
             let _ = write!(text, "\n    {}", place.join(", "));
             let launches = if *launches == 1 { "1 launch".to_string() } else { format!("{launches} launches") };
-            let _ = write!(text, "\n    first by {}; {count} times in {launches}", first.thread);
+            let times = counted(*count as usize, "time");
+            let _ = write!(text, "\n    first by {}; {times} in {launches}", first.thread);
         }
         text
     }
@@ -154,10 +155,17 @@ impl ProcessFindings {
                 } }]),
                 None => json!([{ "logicalLocations": [{ "fullyQualifiedName": demangled(&key.kernel) }] }]),
             };
+            let mut message = format!("`{}`: {}", demangled(&key.kernel), entry.first.message);
+            if !key.instruction.is_empty() {
+                let _ = write!(message, ", by `{}`", key.instruction);
+            }
+            if key.line > 0 {
+                let _ = write!(message, " in PTX line {}", key.line);
+            }
             json!({
                 "ruleId": key.check,
                 "level": key.severity.0,
-                "message": { "text": format!("`{}`: {}", demangled(&key.kernel), entry.first.message) },
+                "message": { "text": message },
                 "locations": location,
             })
         };
@@ -169,6 +177,11 @@ impl ProcessFindings {
             "runs": [{ "tool": { "driver": { "name": "cuda-on-cpu", "rules": rules } }, "results": results }],
         })
     }
+}
+
+/// Formats `1 error` or `2 errors`.
+fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Returns the instruction as printed.
@@ -246,7 +259,7 @@ mod tests {
         assert!(findings.has_errors());
         assert_eq!(
             findings.summary(),
-            "1 errors and 1 warnings in kernels\n\
+            "1 error and 1 warning in kernels\n\
              error[out-of-bounds] in `scale`: stores 4 bytes 8 bytes past the end of `out`\n    \
              `st.global.u32 [%rd1], %r1`, PTX line 7, scale.cu:12\n    \
              first by thread [1, 0, 0] of block [0, 0, 0] (warp 0, lane 1); 6 times in 2 launches\n\
@@ -260,6 +273,10 @@ mod tests {
         let location = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
         assert_eq!(location["artifactLocation"]["uri"], "scale.cu");
         assert_eq!(location["region"]["startLine"], 12);
+        assert_eq!(
+            sarif["runs"][0]["results"][0]["message"]["text"],
+            "`scale`: stores 4 bytes 8 bytes past the end of `out`, by `st.global.u32 [%rd1], %r1` in PTX line 7"
+        );
         assert_eq!(sarif["runs"][0]["tool"]["driver"]["rules"][1]["id"], "out-of-bounds");
     }
 
