@@ -259,10 +259,15 @@ fn of_access(access: &AccessReport) -> Option<String> {
         )),
         None => {
             let request = fullest.filter(|request| request.cost > request.least)?;
+            let cost = match measured?.counts.memory {
+                RequestMemory::Global => format!("moves {} sectors", request.cost),
+                RequestMemory::Shared => format!("takes {} passes of shared memory", request.cost),
+                RequestMemory::Constant => format!("takes {} passes of constant memory", request.cost),
+            };
             Some(format!(
-                "A warp's {what} `{array}` costs {} where {} would do, as measured: let adjacent lanes access \
-                 adjacent elements.",
-                request.cost, request.least
+                "A warp's {what} `{array}` {cost} where {} would do, as measured in its worst request: let adjacent \
+                 lanes access adjacent elements.",
+                request.least
             ))
         }
         _ => None,

@@ -13,6 +13,7 @@ use crate::emit_lines::LinkedLine;
 use crate::forms::CompiledForms;
 use crate::machine::CodeCost;
 use crate::report::ReportJson;
+use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::emit::file_name;
 use kernel_dsl::compiler::ir::{Kernel, Location};
 use kernel_dsl::compiler::source::KernelSource;
@@ -122,7 +123,8 @@ impl Inspection {
                 }
             }
         }
-        let limits = profile.map(CaseLimits::of);
+        // The bounds are those of a card of sm_61.
+        let limits = profile.filter(|_| forms.target == Target::SM_61).map(CaseLimits::of);
         let advice = super::limits::advice(&report, &lines, &index);
         Inspection {
             facts: facts(&report, limits.as_ref()),
