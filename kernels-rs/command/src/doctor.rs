@@ -4,10 +4,12 @@ use crate::error::{CommandOutcome, Error};
 use crate::output::json;
 use clap::Args;
 use kernel_dsl::artifact::MACROS;
+use kernels_rs_estimate::nvdisasm::Nvdisasm;
 use kernels_rs_estimate::ptxas::Ptxas;
 use runtime::doctor::{self, DriverFinding, MachineDescription};
 use serde::Serialize;
 use std::io::Write;
+use std::path::PathBuf;
 
 /// Reports what this machine provides for kernels: driver, GPUs, tools, and how the macros were
 /// compiled
@@ -26,6 +28,8 @@ struct DoctorReport {
     machine: MachineDescription,
     /// Assembler, or `null` if none is found.
     ptxas: Option<Ptxas>,
+    /// Path of the disassembler, or `null` if none is found.
+    nvdisasm: Option<PathBuf>,
     macros: Macros,
 }
 
@@ -48,7 +52,9 @@ impl DoctorArgs {
             verified: MACROS.verified,
             rustc: MACROS.rustc,
         };
-        let report = DoctorReport { machine: doctor::examine(), ptxas: Ptxas::find(), macros };
+        let ptxas = Ptxas::find();
+        let nvdisasm = ptxas.as_ref().and_then(Nvdisasm::find).map(|nvdisasm| nvdisasm.path().to_path_buf());
+        let report = DoctorReport { machine: doctor::examine(), ptxas, nvdisasm, macros };
         match self.json {
             true => json(out, &report)?,
             false => report.print(out)?,
@@ -96,7 +102,19 @@ impl DoctorReport {
                 let release = ptxas.release.as_deref().unwrap_or("of unknown release");
                 writeln!(out, "ptxas    {release}, {}{dropped}", ptxas.path.display())?;
             }
-            None => writeln!(out, "ptxas    none on PATH or in target/tools; only tests and reports use it")?,
+            None => writeln!(
+                out,
+                "ptxas    none on PATH or in target/tools; estimate, tune, report, bench, inspect, show --sass and tests \
+                 use it"
+            )?,
+        }
+        match &self.nvdisasm {
+            Some(path) => writeln!(out, "nvdisasm {}", path.display())?,
+            None => writeln!(
+                out,
+                "nvdisasm none beside ptxas, on PATH or in target/tools; estimate, tune, inspect and show --sass need \
+                 it; `tests/get-nvdisasm` of kernels-rs fetches both"
+            )?,
         }
         let Macros { opt_level, optimized, verified, rustc } = self.macros;
         let note = if verified { ", IR verified after each pass" } else { "" };

@@ -196,12 +196,13 @@ fn check_as_json_has_one_object_per_instance() {
 #[test]
 fn doctor_reports_how_the_macros_were_built() {
     let report = json(&["doctor", "--json"]);
-    for field in ["driver", "devices", "cpu_threads", "best", "ptxas"] {
+    for field in ["driver", "devices", "cpu_threads", "best", "ptxas", "nvdisasm"] {
         assert!(report.get(field).is_some(), "{field} is missing in {report}");
     }
     assert!(report["macros"]["rustc"].as_str().unwrap().starts_with("rustc 1."));
     assert!(report["macros"]["opt_level"].is_string());
-    assert!(stdout(&["doctor"]).contains("macros   opt-level"));
+    let text = stdout(&["doctor"]);
+    assert!(text.contains("macros   opt-level") && text.contains("nvdisasm "), "{text}");
 }
 
 #[test]

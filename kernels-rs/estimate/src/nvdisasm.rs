@@ -9,7 +9,7 @@ use kernel_dsl::compiler::ptx::parse;
 use std::collections::{BTreeMap, HashMap};
 use std::env;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Start of a kernel's section in the output of nvdisasm, before its name.
@@ -29,6 +29,11 @@ impl Nvdisasm {
         let beside = ptxas.path.parent().map(PathBuf::from);
         let files = beside.into_iter().chain(super::ptxas::folders()).map(|folder| folder.join(&file));
         files.into_iter().find(|p| p.is_file()).map(|path| Nvdisasm { path })
+    }
+
+    /// Returns the path of the program.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Assembles a module with one kernel. Returns its resources and its machine code as text, with
