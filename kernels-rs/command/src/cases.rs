@@ -48,6 +48,14 @@ impl CaseOptions {
         self.choose(artifact, instance, of_kernel(artifact).map(|spec| spec.cases))
     }
 
+    /// Returns the selected cases for an estimate: those for measurements, or else those of `check`.
+    pub(super) fn of_estimate(&self, artifact: &Artifact, instance: &Instance) -> Result<Vec<Case>, Error> {
+        match self.of_bench(artifact, instance) {
+            Err(Error::NoCase { .. }) => self.of(artifact, instance),
+            selected => selected,
+        }
+    }
+
     /// Returns the selected cases for measurements, as [`of`](CaseOptions::of) does.
     pub(super) fn of_bench(&self, artifact: &Artifact, instance: &Instance) -> Result<Vec<Case>, Error> {
         let path = (artifact.module, artifact.name);
@@ -76,9 +84,9 @@ impl CaseOptions {
         };
         let names: Vec<_> = cases.iter().map(|case| case.name.clone()).collect();
         // A number above the number of cases may be part of a name, such as 64. `0` matches no
-        // name: it is more likely a mistaken index.
+        // name: it is more likely a mistaken index. Neither does an empty text.
         let number = wanted.parse().ok().and_then(|n: usize| n.checked_sub(1)).filter(|n| *n < cases.len());
-        let named = || names.iter().position(|name| wanted != "0" && name.contains(wanted.as_str()));
+        let named = || names.iter().position(|name| !matches!(&wanted[..], "0" | "") && name.contains(wanted.as_str()));
         match number.or_else(named) {
             Some(n) => Ok(vec![cases.swap_remove(n)]),
             None => Err(Error::NoCase { instance: name(), wanted: wanted.clone(), seed: self.seed, names }),

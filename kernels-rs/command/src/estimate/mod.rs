@@ -67,20 +67,24 @@ impl EstimateArgs {
     fn kernels(&self, estimator: &Arc<Estimator>, out: &mut dyn Write) -> Result<CommandOutcome, Error> {
         let selected = name::instances(&self.names)?;
         let device = estimator.device();
-        let summaries = with_bar(selected.len(), |bar| {
-            let mut summaries = Vec::new();
+        let (summaries, empty) = with_bar(selected.len(), |bar| {
+            let (mut summaries, mut empty) = (Vec::new(), Vec::new());
             for selected in &selected {
                 bar.set_message(selected.name());
-                let cases = self.wanted.of(selected.artifact, &selected.instance)?;
+                let cases = self.wanted.of_estimate(selected.artifact, &selected.instance)?;
                 let Some(case) = cases.into_iter().next() else { continue };
                 testing::launch(selected.artifact, &selected.instance, &case, &device).map_err(Error::Device)?;
-                for launch in estimator.take()? {
+                let launches = estimator.take()?;
+                if launches.is_empty() {
+                    empty.push(format!("{} launches no block in the case `{}`", selected.name(), case.name));
+                }
+                for launch in launches {
                     let (device, case) = (estimator.model().device.name.clone(), case.name.clone());
                     summaries.push(ProfileSummary { kind: "estimate", device, case, launch });
                 }
                 bar.inc(1);
             }
-            Ok::<_, Error>(summaries)
+            Ok::<_, Error>((summaries, empty))
         })?;
         if self.json {
             #[derive(Serialize)]
@@ -95,6 +99,9 @@ impl EstimateArgs {
                 writeln!(out)?;
             }
             summary.print(out)?;
+        }
+        for line in &empty {
+            writeln!(out, "{line}: there is no estimate")?;
         }
         Ok(CommandOutcome::Success)
     }
