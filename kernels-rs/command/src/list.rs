@@ -6,9 +6,9 @@ use crate::output::{counted, json};
 use clap::Args;
 use kernel_dsl::Artifact;
 use serde::Serialize;
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
-/// Columns of a line, unless `--verbose` is given.
+/// Columns of a line on a terminal that does not say its width, unless `--verbose` is given.
 const COLUMNS: usize = 80;
 
 /// Lists the kernels by module: the number of instances and the documentation of each
@@ -20,7 +20,7 @@ pub(super) struct ListArgs {
     /// Also list each kernel's source line and its instances with their generic arguments
     #[arg(long, short)]
     verbose: bool,
-    /// Print a JSON array of objects with name, instances, file and line
+    /// Print a JSON array of objects with name, description, instances, file and line
     #[arg(long)]
     json: bool,
 }
@@ -29,6 +29,8 @@ pub(super) struct ListArgs {
 #[derive(Serialize)]
 struct ListedKernel {
     name: &'static str,
+    /// First sentence of the documentation.
+    description: String,
     instances: Vec<String>,
     file: &'static str,
     line: u32,
@@ -42,7 +44,8 @@ struct ListedKernel {
 impl ListedKernel {
     fn new(artifact: &'static Artifact) -> ListedKernel {
         let (instances, arguments) = (Vec::new(), Vec::new());
-        ListedKernel { name: artifact.name, instances, file: artifact.file, line: artifact.line, artifact, arguments }
+        let Artifact { name, file, line, .. } = *artifact;
+        ListedKernel { name, description: summary(artifact), instances, file, line, artifact, arguments }
     }
 
     fn push(&mut self, selected: &SelectedInstance) {
@@ -64,15 +67,16 @@ impl ListArgs {
             return Ok(CommandOutcome::Success);
         }
         let width = entries.iter().map(|entry| entry.name.len()).max().unwrap_or(0);
+        let columns = columns();
         let mut module = "";
         for entry in &entries {
             if entry.artifact.module != module {
                 module = entry.artifact.module;
                 writeln!(out, "{module}")?;
             }
-            let line = format!("  {:width$}  {:>3}  {}", entry.name, entry.instances.len(), summary(entry.artifact));
+            let line = format!("  {:width$}  {:>3}  {}", entry.name, entry.instances.len(), entry.description);
             match self.verbose {
-                false => writeln!(out, "{}", shortened(line.trim_end()))?,
+                false => writeln!(out, "{}", shortened(line.trim_end(), columns))?,
                 true => {
                     writeln!(out, "{}", line.trim_end())?;
                     writeln!(out, "    {}:{}", entry.file, entry.line)?;
@@ -111,13 +115,32 @@ fn summary(artifact: &Artifact) -> String {
     paragraph.split_once(". ").map_or(paragraph.clone(), |(sentence, _)| format!("{sentence}."))
 }
 
-/// Returns at most [`COLUMNS`] characters of a line; `…` marks an omission.
-fn shortened(line: &str) -> String {
-    match line.char_indices().nth(COLUMNS) {
+/// Returns the columns of the terminal; `None` in a file or a pipe, whose lines are whole.
+fn columns() -> Option<usize> {
+    let width = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
+    std::io::stdout().is_terminal().then(|| width().unwrap_or(COLUMNS))
+}
+
+/// Returns at most `columns` characters of a line; `…` marks an omission.
+fn shortened(line: &str, columns: Option<usize>) -> String {
+    match columns.filter(|columns| line.chars().count() > *columns) {
         None => line.to_string(),
-        Some(_) => {
-            let kept: String = line.chars().take(COLUMNS - 1).collect();
+        Some(columns) => {
+            let kept: String = line.chars().take(columns - 1).collect();
             format!("{}…", kept.trim_end())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened;
+
+    #[test]
+    fn lines_are_cut_at_the_width_of_a_terminal() {
+        let line = "  saxpy  1  Computes y";
+        assert_eq!(shortened(line, None), line);
+        assert_eq!(shortened(line, Some(line.len())), line);
+        assert_eq!(shortened(line, Some(12)), "  saxpy  1…");
     }
 }
