@@ -18,7 +18,7 @@ impl Snippet<'_> {
         let before = code.chars().take(column.saturating_sub(1) as usize);
         let before: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
         let place = format!("{}:{line}:{column}", self.file);
-        format!("{gutter}--> {place}\n{line} | {}\n{gutter} | {before}^", code.trim_end())
+        format!("{gutter}--> {place}\n{gutter} |\n{line} | {}\n{gutter} | {before}^", code.trim_end())
     }
 
     /// Returns the place of a statement of which only the line is known: the first character of
@@ -46,9 +46,9 @@ mod tests {
     #[test]
     fn a_location_is_marked() {
         let snippet = Snippet { file: "k.ptx", text: "a\n\tb c;\n" };
-        assert_eq!(snippet.place(2, 4), " --> k.ptx:2:4\n2 | \tb c;\n  | \t  ^");
-        assert_eq!(snippet.statement(2), " --> k.ptx:2:2\n2 | \tb c;\n  | \t^");
+        assert_eq!(snippet.place(2, 4), " --> k.ptx:2:4\n  |\n2 | \tb c;\n  | \t  ^");
+        assert_eq!(snippet.statement(2), " --> k.ptx:2:2\n  |\n2 | \tb c;\n  | \t^");
         // An error at the end of the text is marked after its last character.
-        assert_eq!(snippet.place(3, 1), " --> k.ptx:3:1\n3 | \n  | ^");
+        assert_eq!(snippet.place(3, 1), " --> k.ptx:3:1\n  |\n3 | \n  | ^");
     }
 }
