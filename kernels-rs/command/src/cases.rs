@@ -48,7 +48,8 @@ impl CaseOptions {
         self.choose(artifact, instance, of_kernel(artifact).map(|spec| spec.cases))
     }
 
-    /// Returns the selected cases for an estimate: those for measurements, or else those of `check`.
+    /// Returns the selected cases for an estimate: those for measurements, or else those of
+    /// `check`.
     pub(super) fn of_estimate(&self, artifact: &Artifact, instance: &Instance) -> Result<Vec<Case>, Error> {
         match self.of_bench(artifact, instance) {
             Err(Error::NoCase { .. }) => self.of(artifact, instance),

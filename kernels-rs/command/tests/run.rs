@@ -195,7 +195,8 @@ fn unknown_names_are_rejected_before_anything_runs() {
     let file = folder.file("k.ptx", text);
     let (error, code) = refusal(&[&file, "--block", "1"]);
     assert_eq!(code, Some(1));
-    let expected = format!("error: `frob` is not a known instruction\n --> {file}:6:3\n  |\n6 |   frob.u32 a;\n  |   ^\n");
+    let expected =
+        format!("error: `frob` is not a known instruction\n --> {file}:6:3\n  |\n6 |   frob.u32 a;\n  |   ^\n");
     assert_eq!(error, expected);
 }
 

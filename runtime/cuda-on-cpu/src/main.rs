@@ -16,7 +16,7 @@ const LOG: &str = "CUDA_ON_CPU_LOG";
 /// The exit code if an option is wrong. The program was not started.
 const WRONG_OPTION: u8 = 2;
 
-/// What the command line asks for.
+/// A request of the command line.
 enum Invocation {
     /// `--help`.
     Help,

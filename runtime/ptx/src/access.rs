@@ -462,7 +462,7 @@ fn bytes(access: &MemoryAccess) -> usize {
 }
 
 /// The elements of a vector load that nothing has written, although other elements were written.
-/// Their registers are undefined, and only a use is reported.
+/// The registers of these elements are undefined, and only a use is reported.
 #[derive(Default)]
 struct UndefinedElements {
     /// The lanes, by element.

@@ -195,7 +195,7 @@ impl PassLocation {
 /// Start of the message about a stack without room for a call.
 const STACK_OVERFLOW: &str = "has no room left on the stack";
 
-/// Returns whether a finding is a stack overflow, for which CUDA has an error code of its own.
+/// Returns whether a finding is a stack overflow, for which CUDA has a separate error code.
 pub fn is_stack_overflow(finding: &Finding) -> bool {
     finding.check == Check::Trap && finding.message.starts_with(STACK_OVERFLOW)
 }

@@ -126,8 +126,8 @@ impl WarpMemory<'_, '_> {
         })
     }
 
-    /// Calls `found` for each lane that loads bytes of a buffer that were not written, with the
-    /// lane's address, the index of the buffer and the offset there.
+    /// Calls `found` for each lane that loads bytes of a buffer that were not written. The
+    /// arguments are the lane, its address, the buffer's index and the offset there, and the state.
     pub fn find_uninitialized(
         &self,
         access: &MemoryAccess,

@@ -15,8 +15,8 @@
 //!   `.cluster`, `.gpu` and `.sys` are alike.
 //!
 //! Strong accesses are volatile, relaxed, acquiring or releasing ones, and atomic operations. Two
-//! strong accesses never race, whatever their scopes. A store of the value that memory already holds races with no earlier
-//! store.
+//! strong accesses never race, whatever their scopes. A store of the value that memory already
+//! holds races with no earlier store.
 //!
 //! Each word of memory has a [`WordHistory`]: its last plain store and two other accesses. Accesses
 //! beyond these, and those to other bytes of the word, can hide a race, but cannot cause a report.

@@ -115,7 +115,7 @@ fn uninitialized_memory() {
     );
 }
 
-/// The last element of a vector is padding.
+/// Checks vectors whose last element is padding.
 #[test]
 fn unwritten_elements_of_a_vector_are_reported_at_their_use() {
     let stores = ".local .align 8 .b8 own[8];\nst.local.u32 [own], 21;\nld.local.v2.u32 {%r2, %r3}, [own];\n";

@@ -35,8 +35,8 @@ const AXES: [&str; 3] = ["x", "y", "z"];
 ///
 /// Every access is checked for bounds, alignment and state space. Every barrier and exchange
 /// between lanes is checked for its participants, and uninitialized data for whether it affects the
-/// results. Races between warps are found too. Unsupported PTX is reported before anything runs. The
-/// text of `log!` and `printf` follows the results.
+/// results. Races between warps are found too. Unsupported PTX is reported before anything runs.
+/// The text of `log!` and `printf` follows the results.
 ///
 /// The entry's parameters are given with --arg and --buffer, in order:
 /// kernels run saxpy.ptx --grid 4 --block 256 --arg f32:2 --buffer x:f32[1000]=iota \
@@ -70,8 +70,8 @@ pub(super) struct RunArgs {
     /// on the choice
     #[arg(long, value_enum, default_value_t = PolicyArg::Stack)]
     policy: PolicyArg,
-    /// Warp instructions of a block after which a loop counts as endless; 100000000 take seconds, the
-    /// default minutes
+    /// Warp instructions of a block after which a loop counts as endless; 100000000 take seconds,
+    /// the default minutes
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().fuel)]
     fuel: u64,
     /// Print a JSON object

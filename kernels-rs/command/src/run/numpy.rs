@@ -98,7 +98,8 @@ mod tests {
     /// A file as `numpy.save` writes a matrix of two rows.
     fn file(ty: &str, order: &str, bytes: usize) -> Vec<u8> {
         let header = format!("{{'descr': '{ty}', 'fortran_order': {order}, 'shape': (2, 3), }}\n");
-        [&b"\x93NUMPY\x01\x00"[..], &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), &vec![7; bytes]].concat()
+        [&b"\x93NUMPY\x01\x00"[..], &(header.len() as u16).to_le_bytes()[..], header.as_bytes(), &vec![7; bytes]]
+            .concat()
     }
 
     #[test]

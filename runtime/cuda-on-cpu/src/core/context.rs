@@ -37,8 +37,8 @@ pub struct Context {
     attached: AtomicU32,
 }
 
-/// Settings of a context. Only the sizes of the heap and of the stack have an effect here. The others
-/// can be read back.
+/// Settings of a context. Only the sizes of the heap and of the stack have an effect here. The
+/// others can be read back.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct Preferences {

@@ -51,8 +51,8 @@ impl<'m> Decoder<'m> {
         (end, frame)
     }
 
-    /// Places the stack at the end of the decoded program's local memory, where a launch can give it
-    /// another size.
+    /// Places the stack at the end of the decoded program's local memory, where a launch can give
+    /// it another size.
     pub(super) fn place_stack(&mut self) {
         let Some(stack) = &mut self.code.stack else { return };
         let bytes = if self.outlined.is_empty() { STACK } else { STACK_OF_CALLS };
