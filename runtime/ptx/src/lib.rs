@@ -121,9 +121,9 @@ pub mod printf;
 mod program;
 mod races;
 mod refused;
-mod repetition;
 #[doc(hidden)]
 pub mod registers;
+mod repetition;
 pub mod resident;
 mod run;
 mod sample;

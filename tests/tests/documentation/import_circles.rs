@@ -43,7 +43,7 @@ const LARGER_CIRCLES: [(&str, &[usize], &str); 20] = [
     ("kernel-dsl/compiler/src/check", &[3], "the checker has an environment, which is made for an item"),
     ("kernel-dsl/compiler/src/launch", &[3], "evaluation calls methods and explains errors by evaluation"),
     ("kernel-dsl/compiler/src/ptx/ast", &[3], "a module has functions, which have the operands of a module"),
-    ("runtime/ptx/src", &[15], "a warp accesses memory through the machine, which runs warps"),
+    ("runtime/ptx/src", &[16], "a warp accesses memory through the machine, which runs warps"),
     ("runtime/ptx/src/decode", &[13], "mod.rs calls the file of a group, which has the decoder as an argument"),
     ("runtime/oracle/src/machine", &[14, 3], "a warp accesses memory through the machine, which runs warps"),
     ("runtime/devices/src/cuda", &[5], "a context has streams and events, which keep their context alive"),
