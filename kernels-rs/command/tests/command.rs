@@ -252,6 +252,10 @@ fn report_as_json_has_one_object_per_instance() {
     assert_eq!((&store["kind"], &store["count"]), (&"store".into(), &4.into()));
     assert_eq!(store["cost"], serde_json::json!({ "global": { "sectors": 4, "least": 4, "lines": 1, "used": 128 } }));
     assert!(refusal(&["report", "transpos"]).contains("is `transpose` meant?"));
+    // The bounds are those of a card of sm_61.
+    let has_bound = |text: String| text.lines().any(|line| line.starts_with("limit "));
+    assert!(has_bound(stdout(&["report", "transpose"])));
+    assert!(!has_bound(stdout(&["report", "transpose", "--target", "sm_86"])));
     assert!(refusal(&["report", "transpose", "--target", "sm_20"]).contains("sm_61, sm_70"));
 }
 

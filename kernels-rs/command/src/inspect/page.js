@@ -254,7 +254,8 @@ function drawHead() {
   byId("error").textContent = model.error ?? "";
   const limited = report.occupancy.limited_by.join(" and ");
   byId("sentence").textContent = limits ? limits.sentence :
-    `Occupancy is ${report.occupancy.percent} %, limited by ${limited}. A registered test case shows what limits the time.`;
+    `Occupancy is ${report.occupancy.percent} %, limited by ${limited}.` +
+    (report.case ? " What limits the time is computed for sm_61 only." : " A registered test case shows what limits the time.");
   const facts = comparison ? comparison.facts : model.facts.map(([name, value]) => [name, value, ""]);
   byId("facts").innerHTML = facts.map(([name, value, other]) =>
     `<div><dt>${escape(name)}</dt><dd>${escape(value)}</dd>${other ? `<dd class="other">other: ${escape(other)}</dd>` : ""}</div>`).join("");
