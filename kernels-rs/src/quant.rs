@@ -81,6 +81,7 @@ pub mod affine;
 pub mod calibration;
 mod experts;
 pub mod few;
+mod format;
 pub mod formats;
 pub mod igemm;
 pub mod many;
@@ -98,8 +99,9 @@ mod weighted;
 mod weights;
 
 pub use experts::{ExpertRows, Routes, Routing};
+pub use format::Format;
 pub use product::{Igemm, Quantized};
 pub use quantizer::Affine;
 pub use tuned::WeightedShape;
 pub use weighted::Activations;
-pub use weights::{Format, Weights};
+pub use weights::Weights;

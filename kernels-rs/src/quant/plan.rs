@@ -1,7 +1,7 @@
 //! The choice of kernel for a product with quantized weights: a table of costs, and a search over
 //! it. [`TunedPlans`](crate::tuned::TunedPlans) has precedence where a plan was measured.
 
-use super::weights::Format;
+use super::format::Format;
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,7 +1,7 @@
 //! The shapes of products with quantized weights in tables of measured plans.
 
+use super::format::Format;
 use super::plan::QuantPlan;
-use super::weights::Format;
 use crate::tuned::{TunableShape, TunedPlans};
 use std::fmt;
 use std::sync::LazyLock;

@@ -21,7 +21,7 @@ const MIN_INSTRUCTIONS: u64 = 1 << 20;
 /// A recorded state of the warps of a block.
 #[derive(Default)]
 pub struct RecordedState {
-    warps: Vec<WarpState>,
+    warps: Vec<WarpSnapshot>,
     /// The number of changes of memory before.
     changes: u64,
     /// The number of rounds since the state was recorded, and the number after which another state
@@ -31,7 +31,7 @@ pub struct RecordedState {
 }
 
 /// The state of a warp.
-struct WarpState {
+struct WarpSnapshot {
     registers: Registers,
     flow: WarpFlow,
     /// The instruction of the barrier at which the warp waits.
@@ -40,9 +40,9 @@ struct WarpState {
     influenced: (u32, u32),
 }
 
-impl WarpState {
-    fn of(warp: &Warp, is_alone: bool) -> WarpState {
-        WarpState {
+impl WarpSnapshot {
+    fn of(warp: &Warp, is_alone: bool) -> WarpSnapshot {
+        WarpSnapshot {
             registers: warp.registers.clone(),
             flow: warp.flow.clone(),
             waits_at: warp.waits.map(|arrival| arrival.site),
@@ -89,7 +89,7 @@ impl Machine<'_, '_> {
         }
         if !is_known || known.rounds >= known.until {
             (known.rounds, known.until) = (0, (2 * known.until).max(1));
-            known.warps = warps.iter().map(|warp| WarpState::of(warp, is_alone)).collect();
+            known.warps = warps.iter().map(|warp| WarpSnapshot::of(warp, is_alone)).collect();
         }
     }
 }

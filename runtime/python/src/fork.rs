@@ -4,8 +4,6 @@
 //! stays locked in the child, and its value may be half changed. The child replaces such a lock by
 //! a new one with an empty value.
 
-use crate::{device, kernel};
-use pyo3::prelude::*;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -58,14 +56,4 @@ impl<T: Default + Send + 'static> ForkLock<T> {
 /// Returns whether another thread held a lock when the process forked.
 pub fn is_held<T>(lock: &Mutex<T>) -> bool {
     matches!(lock.try_lock(), Err(TryLockError::WouldBlock))
-}
-
-/// Replaces the locks that threads of the parent held. Python calls it in a child of `fork`.
-#[pyfunction]
-pub fn after_fork() {
-    device::OPENED.renew(|opened| opened.iter().any(|(_, device)| device.is_held()));
-    kernel::COMPILED.renew(|all| {
-        all.values().for_each(|compiled| compiled.instances.renew(|_| false));
-        false
-    });
 }

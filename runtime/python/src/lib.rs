@@ -75,6 +75,16 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(device::devices, m)?)?;
     m.add_function(wrap_pyfunction!(device::set_instruction_limit, m)?)?;
     m.add_function(wrap_pyfunction!(kernel::compile, m)?)?;
-    m.add_function(wrap_pyfunction!(fork::after_fork, m)?)?;
+    m.add_function(wrap_pyfunction!(after_fork, m)?)?;
     library::register(m)
+}
+
+/// Replaces the locks that threads of the parent held. Python calls it in a child of `fork`.
+#[pyfunction]
+fn after_fork() {
+    device::OPENED.renew(|opened| opened.iter().any(|(_, device)| device.is_held()));
+    kernel::COMPILED.renew(|all| {
+        all.values().for_each(|compiled| compiled.instances.renew(|_| false));
+        false
+    });
 }

@@ -221,7 +221,9 @@ fn the_launch_evaluates_sizes() {
     assert_eq!(findings(&outcome)[0], (Check::OutOfBounds, 2));
     assert_eq!(outcome.report.findings[0].message, "index 63 is out of bounds of `e`, which has 63 elements");
     let message = "index 63 is out of bounds of `e`, which has 63 elements";
-    assert_eq!(violation(&dynamic(1), &mut [0; 4 * 63], 4), message);
+    // The load and the store are at one place of the source.
+    let of_store = format!("{message}, when the assignment stores the result");
+    assert_eq!(violation(&dynamic(1), &mut [0; 4 * 63], 4), of_store);
     // More shared memory than a block may have, and a size that overflows.
     let refused = |n, len: usize| {
         let program = Program::decode(&dynamic(n)).expect("it decodes");

@@ -130,6 +130,7 @@ mod types {
     #[derive(Clone, Copy)]
     pub enum Speed {
         Stopped,
+        #[allow(dead_code, reason = "no `eq` reads it")]
         Fast(u32),
     }
 

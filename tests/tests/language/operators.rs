@@ -241,7 +241,7 @@ fn last_indices(i: u32) -> [u32; 4] {
     for k in end - back..=end {
         b = hashed(b, (i32::MAX - k) as u32);
     }
-    for k in (end - 3 * back..=end).step_by(2).rev() {
+    for k in (end - 3 * back..=end).rev().step_by(2) {
         b = hashed(b, (i32::MAX - k) as u32);
     }
     for k in back..=-1 - below {
@@ -262,7 +262,7 @@ fn last_indices(i: u32) -> [u32; 4] {
     for k in (end - 3 * back..=end).rev().step_by(2) {
         c = hashed(c, (u64::MAX - k) as u32);
     }
-    for (n, k) in (end - 3 * back..=end).step_by(2).rev().enumerate() {
+    for (n, k) in (end - 3 * back..=end).rev().step_by(2).enumerate() {
         c = hashed(c, (u64::MAX - k) as u32 + n as u32);
     }
     for k in 0..=end {

@@ -63,18 +63,18 @@ pub(super) trait CallOperands {
     fn result(&self) -> runtime::Result<Vec<f32>>;
 
     /// Computes the result in f64, with the bound of the error of each element.
-    fn reference(&self) -> Reference;
+    fn reference(&self) -> CallReference;
 }
 
 /// The elements of a result, with the bounds of their errors.
-pub(super) struct Reference {
+pub(super) struct CallReference {
     pub values: Vec<f64>,
     pub bounds: Vec<f64>,
     /// The number of elements of a row.
     pub columns: usize,
 }
 
-impl Reference {
+impl CallReference {
     /// Returns what is wrong with a result, if something is.
     pub fn mismatch(&self, result: &[f32]) -> Option<String> {
         if result.len() != self.values.len() {

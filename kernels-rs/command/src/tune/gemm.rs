@@ -1,6 +1,6 @@
 //! Products of `f32` as a tuned call.
 
-use super::call::{CallOperands, OperandValues, ROUNDOFF, Reference, TunedCall};
+use super::call::{CallOperands, CallReference, OperandValues, ROUNDOFF, TunedCall};
 use crate::error::Error;
 use kernels_rs::Queue;
 use kernels_rs::gemm::plan::{GemmPlan, ranked};
@@ -79,7 +79,7 @@ impl CallOperands for ProductOperands {
 
     /// Computes the product and its bounds. The bound of [`Gemm`] has Σ |aᵢ·bᵢ|; the product of the
     /// norms of a row and a column is at least as large.
-    fn reference(&self) -> Reference {
+    fn reference(&self) -> CallReference {
         let ProductShape { batch, m, n, k, transpose_a, transpose_b } = self.shape;
         // The threads share the copies on the host, and not the buffers.
         let (host_a, host_b) = (&self.host_a, &self.host_b);
@@ -116,6 +116,6 @@ impl CallOperands for ProductOperands {
             (sums, bounds)
         });
         let (values, bounds): (Vec<_>, Vec<_>) = computed.into_iter().unzip();
-        Reference { values: values.concat(), bounds: bounds.concat(), columns: n }
+        CallReference { values: values.concat(), bounds: bounds.concat(), columns: n }
     }
 }

@@ -1,6 +1,6 @@
 //! Measurements of the plans of a call on a GPU. Every plan is checked against a reference in f64.
 
-use super::call::{CallOperands, Reference, TunedCall};
+use super::call::{CallOperands, CallReference, TunedCall};
 use super::search::CandidateMeter;
 use crate::bench::{Contender, Timer};
 use crate::error::Error;
@@ -19,7 +19,7 @@ pub(super) struct PlanMeter<'a, S: TunedCall> {
     start: Instant,
     device: &'a Device,
     operands: &'a S::Operands,
-    reference: Reference,
+    reference: CallReference,
     plans: &'a [S::Plan],
     contenders: Vec<Contender<'a>>,
     bar: &'a ProgressBar,

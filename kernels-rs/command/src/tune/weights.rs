@@ -1,6 +1,6 @@
 //! Products with quantized weights as a tuned call.
 
-use super::call::{CallOperands, OperandValues, ROUNDOFF, Reference, TunedCall};
+use super::call::{CallOperands, CallReference, OperandValues, ROUNDOFF, TunedCall};
 use crate::error::Error;
 use kernels_rs::Queue;
 use kernels_rs::gemm::epilogue::Identity;
@@ -127,7 +127,7 @@ impl CallOperands for WeightedOperands {
     /// bounds. Each 32 products are rounded up to five times, and the sum of a warp five times
     /// more. Rounded numbers are at most four times the sum of magnitudes, because a minimum is
     /// subtracted.
-    fn reference(&self) -> Reference {
+    fn reference(&self) -> CallReference {
         let WeightedShape { m, n, k, .. } = self.shape;
         let x: Vec<f64> = self.host_x.chunks(32).flat_map(quantized).collect();
         let rounds = 4.0 * (5.0 * k as f64 / 32.0 + 12.0) * ROUNDOFF;
@@ -148,7 +148,7 @@ impl CallOperands for WeightedOperands {
                 bounds[row * n + col] = rounds * size + f64::from(f32::MIN_POSITIVE);
             }
         }
-        Reference { values, bounds, columns: n }
+        CallReference { values, bounds, columns: n }
     }
 }
 
