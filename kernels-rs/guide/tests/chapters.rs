@@ -242,7 +242,7 @@ fn executors_agree() {
     assert!(checked >= guide::EXPERIMENTS.len().min(4));
 }
 
-/// Checks that the program ends without a message if nobody reads its output.
+/// Checks that the program ends without a message if its output is closed.
 #[test]
 fn a_closed_pipe_ends_the_program() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_guide"));

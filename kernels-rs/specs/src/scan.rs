@@ -54,8 +54,8 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 fn linked_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let (v, tile, group) = (width(instance), tile(instance), numbers(instance)[2]);
     let mut all = cases(instance, random);
-    // In the last row, a group is complete, so that its last tile publishes the sum of the group,
-    // and the tile that follows reads this sum.
+    // In the last row, a group is complete. The last tile of the group publishes the sum, which the
+    // next tile reads.
     for [rows, cols] in [[2, 3 * tile - v], [1, 7 * tile + v], [1, group * tile + v]] {
         let inputs = [matrix(random, instance, [rows, cols], v), matrix(random, instance, [rows, cols], v)];
         all.push(Case::new(format!("{rows} × {cols}"), inputs));

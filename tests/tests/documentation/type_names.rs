@@ -328,7 +328,8 @@ const BARE_CONSTANTS: [&str; 50] = [
 ];
 
 /// Returns the name of the constant or static that a line declares: of a module, a trait, an impl
-/// or a function. A constant parameter, whose line ends with a comma, is part of an instance's name.
+/// or a function. A constant parameter, whose line ends with a comma, is part of an instance's
+/// name.
 fn declared_constant(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let before = line.strip_prefix("pub").map_or(line, |rest| rest.trim_start_matches(|c| c != ' '));

@@ -126,7 +126,7 @@ impl Machine<'_, '_> {
         });
     }
 
-    /// Returns the words for the store of a compound assignment such as `y[i] += 1.0`. Its load is
+    /// Returns the words for the store of a compound assignment such as `y[i] += 1.0`. The load is
     /// at the same place of the source, and has the same message without these words.
     pub fn which_access(&self, site: Pc) -> &'static str {
         let code = &self.program.code;
