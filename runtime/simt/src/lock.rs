@@ -62,6 +62,8 @@ mod tests {
             panic!("while both locks are held");
         }));
         assert!(panicked.is_err());
-        assert_eq!((*lock.lock(), *shared.read(), *shared.write()), (2, 3, 3));
+        assert_eq!((*lock.lock(), *shared.read()), (2, 3));
+        *shared.write() += 1;
+        assert_eq!(*shared.read(), 4);
     }
 }

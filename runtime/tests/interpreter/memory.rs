@@ -219,11 +219,10 @@ fn the_launch_evaluates_sizes() {
     // `e` is one element short.
     let outcome = run(&dynamic(1), 1, vec![out(&mut [0u32; 63])]);
     assert_eq!(findings(&outcome)[0], (Check::OutOfBounds, 2));
-    assert_eq!(outcome.report.findings[0].message, "index 63 is out of bounds of `e`, which has 63 elements");
-    let message = "index 63 is out of bounds of `e`, which has 63 elements";
     // The load and the store are at one place of the source.
-    let of_store = format!("{message}, when the assignment stores the result");
-    assert_eq!(violation(&dynamic(1), &mut [0; 4 * 63], 4), of_store);
+    let message = "index 63 is out of bounds of `e`, which has 63 elements, when the assignment stores the result";
+    assert_eq!(outcome.report.findings[0].message, message);
+    assert_eq!(violation(&dynamic(1), &mut [0; 4 * 63], 4), message);
     // More shared memory than a block may have, and a size that overflows.
     let refused = |n, len: usize| {
         let program = Program::decode(&dynamic(n)).expect("it decodes");

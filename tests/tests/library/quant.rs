@@ -361,7 +361,7 @@ fn plans(device: &Device) {
         let w = w.download().unwrap();
         let tiles = QuantTile::ALL.into_iter().flat_map(|tile| [1, 3, 6].map(|splits| QuantPlan::Tiles(tile, splits)));
         let blocks =
-            [QuantPlan::few(format, m), "few 1 128 1024 1".parse().unwrap(), "few 6 512 4096 2".parse().unwrap()];
+            [QuantPlan::few(format, m), "few 1 128 1024 1".parse().unwrap(), "few 4 512 2048 2".parse().unwrap()];
         for plan in blocks.into_iter().chain(tiles) {
             let mut y = device.upload(&vec![f32::NAN; m * n]).unwrap();
             let mut to = y.view_mut([m, n]).unwrap();

@@ -30,7 +30,7 @@ witnessed! {
         let c = g.shuffle_up(i as i64, n % 10).map_or(-1, |v| v * 2);
         let d = g.shuffle_down(x[i] as f64, 9).is_some();
         let e = g.broadcast((i as u16, x[i] > 4.0), 2);
-        let s = warp::broadcast(Some(i), n);
+        let s = warp::broadcast(Some(i), n % 32);
         let t = warp::shuffle(if x[i] > 8.0 { Some(x[i]) } else { None }, i * 7);
         sum += a * b + c as f32 + d as u32 as f32 + e.0 as f32 + e.1 as u32 as f32;
         sum += s.unwrap_or(0) as f32 + t.unwrap_or(0.25);
