@@ -198,7 +198,10 @@ fn targets_that_would_be_lost_are_refused() {
         let link = temporary("lost-link.gguf");
         let _ = std::fs::remove_file(&link);
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        for special in [link.as_path(), Path::new("/dev/null")] {
+        let pipe = temporary("lost-pipe.gguf");
+        let _ = std::fs::remove_file(&pipe);
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        for special in [link.as_path(), pipe.as_path()] {
             assert!(refusal(special).ends_with("there is something other than a regular file"));
             assert!(!std::fs::symlink_metadata(special).unwrap().is_file());
         }

@@ -394,18 +394,16 @@ fn nothing_is_reported_for_twins() {
 }
 
 /// Bugs with a race that the PTX interpreter does not report. Two of them store equal values, and
-/// one has an atomic operation and a load, but no store. In the others, a fence, its scope or its
-/// lanes are missing on one side, and the PTX interpreter ignores these.
-const RACES_BEYOND_PTX: [&str; 11] = [
+/// one has an atomic operation and a load, but no store. In the others, a fence or its lanes are
+/// missing on one side, and the PTX interpreter ignores these.
+const RACES_BEYOND_PTX: [&str; 9] = [
     "tiles_that_overlap",
     "block_index_folded",
     "plain_and_atomic",
     "signed_off_too_early",
-    "fence_too_narrow",
     "fence_of_one_lane",
     "acquired_by_one_lane",
     "one_of_the_readers_without_fence",
-    "handed_on_within_the_block",
     "flag_read_relaxed",
     "exchange_that_fails",
 ];
