@@ -2,7 +2,7 @@
 
 use super::plan::{GemvBlock, QuantTile};
 use super::routing::{combine, count_routes, place_routes, route};
-use super::weighted::{ActivationRows, Activations};
+use super::weighted::{ActivationRows, Activations, SingleRows};
 use super::weights::Weights;
 use crate::access::rows_are_whole;
 use crate::dispatch::dispatch;
@@ -246,10 +246,10 @@ impl ExpertRows {
         )?;
         let format = weights.format();
         let Some(order) = &self.order else {
-            let experts = self.routes.experts.view([self.rows])?;
+            let rows = SingleRows { x: *x, chosen, experts: self.routes.experts.view([self.rows])? };
             let is_narrow = self.rows * (all / count) < 32 * on.device().facts().multiprocessors as usize;
             let block = GemvBlock::of_single_row(format, cols, is_narrow);
-            return with_format!(format, F => weights.queue_single_rows::<T, Identity, F>(on, block, x, chosen, &experts, y, Identity));
+            return with_format!(format, F => weights.queue_single_rows::<T, Identity, F>(on, block, rows, y, Identity));
         };
         // Rows of tokens are found by their routes.
         let none = on.scratch::<i32>(0)?;

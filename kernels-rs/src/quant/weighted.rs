@@ -89,10 +89,8 @@ impl Weights {
             QuantPlan::Few(block) if rows == 1 => {
                 suitable(plan, rows, y)?;
                 let dense = on.scratch::<i32>(0)?;
-                let dense = dense.view([0])?;
-                with_format!(self.format(), F => {
-                    self.queue_single_rows::<T, E, F>(on, block, x, 1, &dense, y, epilogue)
-                })
+                let rows = SingleRows { x: *x, chosen: 1, experts: dense.view([0])? };
+                with_format!(self.format(), F => self.queue_single_rows::<T, E, F>(on, block, rows, y, epilogue))
             }
             plan => {
                 let x = Activations::quantize(on, x)?;
@@ -195,8 +193,7 @@ impl Weights {
         })
     }
 
-    /// Queues products of single rows; each block quantizes its row. A row of X gives `chosen` rows
-    /// of Y. `experts` is empty, or has a number for each row of Y.
+    /// Queues products of single rows; each block quantizes its row.
     pub(super) fn queue_single_rows<
         T: Float + GenericArgument,
         E: Epilogue + LaunchStruct,
@@ -205,9 +202,7 @@ impl Weights {
         &self,
         on: &impl Queue,
         block: GemvBlock,
-        x: &BufferView<'_, T, 2>,
-        chosen: usize,
-        experts: &BufferView<'_, i32, 1>,
+        SingleRows { x, chosen, experts }: SingleRows<'_, T>,
         y: &mut BufferViewMut<'_, T, 2>,
         epilogue: E,
     ) -> Result<(), Error> {
@@ -221,7 +216,7 @@ impl Weights {
         let types = [F::CONSTANT, T::CONSTANT, T::CONSTANT, E::CONSTANT, Constant::Bool(true)];
         let constants: Vec<_> = types.into_iter().chain(numbers).collect();
         let call = gemv_blocks::<F, T, T, E, true, 1, 4, 512, 4096, 1, 4, 4, 1>::call(
-            x, chosen, bytes, factors, words, halves, lent.units, scales, *experts, y, epilogue,
+            x, chosen, bytes, factors, words, halves, lent.units, scales, experts, y, epilogue,
         );
         // SAFETY: the launch compares the extents, and the kernel's accesses stay within them for
         // any storage format. The oracle checks that for `f32` and `f16` (`kernels check`). The
@@ -339,6 +334,15 @@ fn suitable<T: kernel_dsl::Element>(plan: QuantPlan, rows: usize, y: &BufferView
         None => Ok(()),
         Some(why) => Err(y.refused_operand(format!("`{plan}` cannot compute {rows} rows: {why}"))),
     }
+}
+
+/// Rows of floats that are multiplied one by one.
+pub(super) struct SingleRows<'a, T: kernel_dsl::Element> {
+    pub(super) x: BufferView<'a, T, 2>,
+    /// The rows of Y for each row of X.
+    pub(super) chosen: usize,
+    /// The number of an expert for each row of Y, or nothing.
+    pub(super) experts: BufferView<'a, i32, 1>,
 }
 
 /// Rows of activations, and the matrix that multiplies them.
