@@ -1,5 +1,7 @@
 //! Tests of enums whose variants hold data, and of generic constants of all integer types.
 
+#![allow(clippy::needless_range_loop, clippy::partialeq_to_none, reason = "kernels index arrays and compare options")]
+
 use super::support::{agree, assemble, checker};
 use kernel_dsl::prelude::*;
 use runtime::testing::{Checker, Expected, Input};
@@ -186,7 +188,7 @@ pub mod steps {
         }
 
         pub fn early(self, x: u64) -> Early<T> {
-            Early { wide: if x % 2 == 0 { Late::Done(x) } else { Late::More }, step: self }
+            Early { wide: if x.is_multiple_of(2) { Late::Done(x) } else { Late::More }, step: self }
         }
 
         pub fn nested(self) -> Step<Step<T>> {
