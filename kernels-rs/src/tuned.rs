@@ -147,6 +147,19 @@ impl<S: TunableShape> TunedPlans<S> {
     }
 }
 
+/// Reads extents such as `512x6144x2048`. Returns `None` if a part is not a number.
+pub(crate) fn extents(text: &str) -> Option<Vec<usize>> {
+    text.split('x').map(|word| word.trim().parse().ok()).collect()
+}
+
+/// Reads a number of a plan.
+///
+/// # Errors
+/// Returns which word of the plan is not a number.
+pub(crate) fn number(word: &str, plan: &str) -> Result<usize, String> {
+    word.parse().map_err(|_| format!("`{word}` in the plan `{plan}` is not a number"))
+}
+
 /// Returns the name without the vendor, which older drivers leave out.
 fn known_name(device: &str) -> &str {
     device.strip_prefix("NVIDIA ").unwrap_or(device)

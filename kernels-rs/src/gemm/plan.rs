@@ -1,6 +1,7 @@
 //! The choice of kernel for a product, by its shape: a table of the kernels' costs, and a search
 //! over it. [`TunedPlans`](crate::tuned::TunedPlans) has precedence where a plan was measured.
 
+use crate::tuned;
 use std::fmt;
 use std::str::FromStr;
 
@@ -139,8 +140,7 @@ impl FromStr for GemmPlan {
     type Err = String;
 
     fn from_str(text: &str) -> Result<GemmPlan, String> {
-        let number =
-            |word: &str| word.parse::<usize>().map_err(|_| format!("`{word}` in the plan `{text}` is not a number"));
+        let number = |word: &str| tuned::number(word, text);
         let plan = match text.split_whitespace().collect::<Vec<_>>()[..] {
             ["tiles", tile, splits] => {
                 let shape = |tile: &GemmTile| format!("{}x{}", tile.shape()[0], tile.shape()[1]);

@@ -1,7 +1,7 @@
 //! The shapes of products of `f32` in tables of measured plans.
 
 use super::plan::GemmPlan;
-use crate::tuned::{TunableShape, TunedPlans};
+use crate::tuned::{self, TunableShape, TunedPlans};
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -40,10 +40,9 @@ impl TunableShape for ProductShape {
     const USUAL_VARIANT: &'static str = "A·B";
 
     fn parse(extents: &str, layout: &str) -> Result<ProductShape, String> {
-        let numbers: Result<Vec<usize>, _> = extents.split('x').map(|word| word.trim().parse()).collect();
-        let [batch, m, n, k] = match numbers.as_deref() {
-            Ok(&[batch, m, n, k]) => [batch, m, n, k],
-            Ok(&[m, n, k]) => [1, m, n, k],
+        let [batch, m, n, k] = match tuned::extents(extents).as_deref() {
+            Some(&[batch, m, n, k]) => [batch, m, n, k],
+            Some(&[m, n, k]) => [1, m, n, k],
             _ => return Err(format!("`{extents}` are not extents; write MxNxK or BATCHxMxNxK, such as 512x6144x2048")),
         };
         let Some((_, [transpose_a, transpose_b])) = Self::LAYOUTS.into_iter().find(|(name, _)| *name == layout) else {

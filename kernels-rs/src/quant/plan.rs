@@ -2,6 +2,7 @@
 //! it. [`TunedPlans`](crate::tuned::TunedPlans) has precedence where a plan was measured.
 
 use super::format::Format;
+use crate::tuned;
 use std::fmt;
 use std::str::FromStr;
 
@@ -154,8 +155,7 @@ impl FromStr for QuantPlan {
     type Err = String;
 
     fn from_str(text: &str) -> Result<QuantPlan, String> {
-        let number =
-            |word: &str| word.parse::<usize>().map_err(|_| format!("`{word}` in the plan `{text}` is not a number"));
+        let number = |word: &str| tuned::number(word, text);
         match text.split_whitespace().collect::<Vec<_>>()[..] {
             ["few", columns, threads, piece, ahead] => Ok(QuantPlan::Few(GemvBlock {
                 columns: number(columns)?,

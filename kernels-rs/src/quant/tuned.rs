@@ -2,7 +2,7 @@
 
 use super::format::Format;
 use super::plan::QuantPlan;
-use crate::tuned::{TunableShape, TunedPlans};
+use crate::tuned::{self, TunableShape, TunedPlans};
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -31,8 +31,7 @@ impl TunableShape for WeightedShape {
     const USUAL_VARIANT: &'static str = "";
 
     fn parse(extents: &str, format: &str) -> Result<WeightedShape, String> {
-        let numbers: Result<Vec<usize>, _> = extents.split('x').map(|word| word.trim().parse()).collect();
-        let Ok(&[m, n, k]) = numbers.as_deref() else {
+        let Some(&[m, n, k]) = tuned::extents(extents).as_deref() else {
             return Err(format!("`{extents}` are not extents; write MxNxK, such as 1x4096x4096"));
         };
         let Some(format) = Format::ALL.into_iter().find(|known| known.name().eq_ignore_ascii_case(format)) else {
