@@ -187,7 +187,7 @@ fn name(path: &Path) -> String {
 }
 
 #[test]
-fn wrong_kernels() {
+fn wrong_kernels_have_the_expected_errors() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("compile_fail");
     let said = messages(&folder);
     let mut wrong = Vec::new();

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn each_is_an_instruction() {
+    fn each_approximation_is_an_instruction() {
         assert!(Approximation::ALL.iter().all(|a| Approximation::of(a.opcode()) == Some(*a)));
         assert_eq!(Approximation::of(Opcode::Add), None);
     }

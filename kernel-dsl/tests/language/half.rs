@@ -122,7 +122,7 @@ fn all_nans_become_one() {
 /// Checks a sample of all f32 values; with `KERNELS_SWEEP` in the environment, all 2³² of them
 /// (minutes in a release build).
 #[test]
-fn the_nearest_code_over_all_of_f32() {
+fn values_of_f32_become_the_nearest_code() {
     let step = if std::env::var_os("KERNELS_SWEEP").is_some() { 1 } else { 4093 };
     for format in &FORMATS {
         (0..=u32::MAX).step_by(step).for_each(|bits| format.check(f32::from_bits(bits)));

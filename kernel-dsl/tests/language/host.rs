@@ -90,7 +90,7 @@ fn extremes_pass_over_nan_and_order_zeros() {
 }
 
 #[test]
-fn shuffles_and_votes() {
+fn shuffles_and_votes_exchange_values_of_lanes() {
     let reverse: Vec<_> = (0..32u32).rev().collect();
     assert_eq!(of_lanes(|| warp::shuffle(warp::lane() as u32, 31 - warp::lane())), reverse);
     assert_eq!(of_lanes(|| warp::shuffle_xor(warp::lane() as u32, 31)), reverse);
@@ -181,7 +181,7 @@ fn shared_arrays_belong_to_a_block_and_begin_undefined() {
 }
 
 #[test]
-fn outside_a_launch() {
+fn calls_outside_a_launch_are_explained() {
     let message = failure(|| {
         let _ = thread::x();
     });

@@ -79,7 +79,7 @@ fn values(n: usize, seed: u32) -> Vec<f32> {
 }
 
 #[test]
-fn saxpy_over_a_ragged_grid() {
+fn saxpy_is_correct_on_a_ragged_grid() {
     for n in [0, 1, 64, 100] {
         let (x, before) = (values(n, 1), values(n, 2));
         let mut y = before.clone();
@@ -110,7 +110,7 @@ fn check_matmul<const T: usize>(m: usize, n: usize, k: usize) {
 }
 
 #[test]
-fn matmul_with_ragged_edges() {
+fn matmul_is_correct_at_ragged_edges() {
     check_matmul::<4>(8, 8, 8);
     check_matmul::<4>(7, 9, 5);
     check_matmul::<4>(3, 3, 0);
@@ -118,7 +118,7 @@ fn matmul_with_ragged_edges() {
 }
 
 #[test]
-fn softmax_of_rows_of_any_length() {
+fn softmax_is_correct_on_rows_of_any_length() {
     for (rows, cols) in [(1, 1), (3, 31), (5, 100), (4, 0)] {
         let x = values(rows * cols, 5);
         let mut y = vec![f32::NAN; rows * cols];
@@ -143,7 +143,7 @@ fn softmax_of_rows_of_any_length() {
 }
 
 #[test]
-fn transpose_with_ragged_edges() {
+fn transpose_is_correct_at_ragged_edges() {
     for (rows, cols) in [(32, 32), (33, 40), (1, 65)] {
         let x = values(rows * cols, 6);
         let mut y = vec![f32::NAN; rows * cols];

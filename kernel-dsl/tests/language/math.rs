@@ -52,7 +52,7 @@ fn the_documentation_states_the_bounds() {
 }
 
 #[test]
-fn exp_at_its_edges() {
+fn exp_has_defined_results_at_its_edges() {
     assert_eq!(math::exp(f32::NEG_INFINITY).to_bits(), 0);
     assert_eq!(math::exp(f32::INFINITY), f32::INFINITY);
     assert!(math::exp(f32::NAN).is_nan() && math::exp(-f32::NAN).is_nan());
@@ -84,7 +84,7 @@ const SPECIAL: [f32; 17] = [
 ];
 
 #[test]
-fn special_values() {
+fn special_values_have_defined_results() {
     let near = SPECIAL.into_iter().flat_map(|x| [x.next_down(), x, x.next_up()]);
     let special: Vec<f32> = near.flat_map(|x| [x, -x]).collect();
     for function in FUNCTIONS {

@@ -103,7 +103,7 @@ fn published_models_have_their_parameters() {
 }
 
 #[test]
-fn names_of_both_kinds() {
+fn tensors_have_the_names_of_both_formats() {
     let moe = read(&qwen3_moe());
     let named = |configuration: &Configuration, naming, name: &str| {
         let found = configuration.tensors(naming).into_iter().find(|tensor| tensor.name == name);
@@ -144,7 +144,7 @@ fn names_of_both_kinds() {
 /// Compares frequencies with those that `make.py` computed by the formulas of Llama 3 and YaRN, up
 /// to the rounding of `f32`.
 #[test]
-fn rotary_frequencies() {
+fn rotary_frequencies_match_the_formulas() {
     let expected: HashMap<String, Vec<f64>> = read_json("rotary.json");
     let rotary = |base, dimensions, scaling| RotaryConfiguration {
         base,
@@ -183,7 +183,7 @@ fn rotary_frequencies() {
 /// `llama-context.cpp`, `rope_yarn` in ggml's `ops.cpp`), and with transformers'
 /// `_compute_yarn_parameters`.
 #[test]
-fn yarn_attention_factors() {
+fn yarn_factors_match_other_libraries() {
     let mscale = |scale: f64, mscale: f64| if scale <= 1.0 { 1.0 } else { 0.1 * mscale * scale.ln() + 1.0 };
     for factor in [0.5f32, 1.0, 4.0, 40.0] {
         for attn_factor in [None, Some(1.0f32), Some(0.75), Some(1.5)] {
@@ -441,7 +441,7 @@ fn formats_without_kernels_are_refused() {
 }
 
 #[test]
-fn gguf_configurations() {
+fn gguf_configurations_are_read() {
     let read = |writer: GgufWriter| Configuration::from_gguf(&gguf(writer)).map_err(|error| error.to_string());
     let configuration =
         read(small("qwen2").text("qwen2.rope.scaling.type", "linear").f32("qwen2.rope.scaling.factor", 2.0));
@@ -492,7 +492,7 @@ fn gguf_configurations() {
 
 /// Reads the vision tower of an mmproj file.
 #[test]
-fn vision_towers() {
+fn vision_towers_are_read() {
     let tower = || {
         GgufWriter::default()
             .text("general.architecture", "clip")

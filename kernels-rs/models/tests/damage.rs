@@ -220,7 +220,7 @@ fn model() -> Vec<u8> {
 }
 
 #[test]
-fn damaged_gguf_files() {
+fn damaged_gguf_files_cause_no_panic() {
     let text = |error: models::Error| error.to_string();
     let hostile = hostile();
     let every = std::fs::read(data("every.gguf")).unwrap();
@@ -239,7 +239,7 @@ fn damaged_gguf_files() {
 }
 
 #[test]
-fn damaged_safetensors() {
+fn damaged_safetensors_cause_no_panic() {
     let header = serde_json::json!({
         "__metadata__": {"format": "pt"},
         "a": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 12]},
@@ -256,7 +256,7 @@ fn damaged_safetensors() {
 }
 
 #[test]
-fn damaged_configurations() {
+fn damaged_configurations_cause_no_panic() {
     let config = serde_json::json!({
         "architectures": ["Qwen2ForCausalLM"], "model_type": "qwen2", "hidden_act": "silu", "hidden_size": 896,
         "intermediate_size": 4864, "num_attention_heads": 14, "num_hidden_layers": 24, "num_key_value_heads": 2,
@@ -278,7 +278,7 @@ fn damaged_configurations() {
 }
 
 #[test]
-fn damaged_tokenizers() {
+fn damaged_tokenizers_cause_no_panic() {
     for name in ["bytes.tokenizer.json", "pieces.tokenizer.json"] {
         let file = std::fs::read(data(name)).unwrap();
         survives(name, &file, file.len(), &texts(), 1000, 16 << 20, |bytes| {
@@ -289,7 +289,7 @@ fn damaged_tokenizers() {
 }
 
 #[test]
-fn damaged_templates() {
+fn damaged_templates_cause_no_panic() {
     let chats: Vec<Value> = json("chats.json");
     for name in ["turns", "tools", "strict"] {
         let chat = chats.iter().find(|chat| chat["name"] == name).unwrap();

@@ -231,7 +231,7 @@ fn decoding_continues_a_prompt() {
 
 /// Applies each option of sampling.
 #[test]
-fn samplers() {
+fn options_of_sampling_are_applied() {
     let path = small("sampling", "qwen3", false);
     let model = Model::load(&Device::cpu(), &path).unwrap();
     let mut session = model.session(SessionOptions { context_size: 40, ..SessionOptions::default() }).unwrap();
@@ -874,7 +874,7 @@ fn models_are_compared() {
 }
 
 #[test]
-fn perplexity_of_a_text() {
+fn perplexity_is_that_of_the_text() {
     let Some(path) = smollm2() else { return };
     let text = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("perplexity.txt");
     std::fs::write(&text, "The capital of France is Paris.").unwrap();

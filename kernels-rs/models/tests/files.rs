@@ -74,7 +74,7 @@ fn metadata_are_copies() {
 
 /// Reads version 2, which has the layout of version 3, and rejects others.
 #[test]
-fn versions() {
+fn versions_2_and_3_are_read() {
     let with = |version: u32| {
         let mut bytes = std::fs::read(data("every.gguf")).unwrap();
         bytes[4..8].copy_from_slice(&version.to_le_bytes());
@@ -186,7 +186,7 @@ fn hostile_counts_are_refused_at_once() {
 
 /// Opens a split model by the path of each part, and rejects wrong names and missing parts.
 #[test]
-fn split_models() {
+fn split_models_are_opened_by_any_part() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("split");
     std::fs::create_dir_all(&folder).unwrap();
     let path = |i: u32| folder.join(format!("m-{:05}-of-00003.gguf", i + 1));
@@ -220,7 +220,7 @@ fn safetensors(header: serde_json::Value, data: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn safetensors_with_shards() {
+fn safetensors_are_read_from_shards() {
     let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("shards");
     std::fs::create_dir_all(&folder).unwrap();
     let one = safetensors(json!({"a": {"dtype": "BF16", "shape": [2, 3], "data_offsets": [0, 12]}}), &[7; 12]);

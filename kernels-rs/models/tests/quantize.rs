@@ -140,7 +140,7 @@ fn every_format_is_near_its_source() {
 /// Dequantizes blocks, and quantizes the numbers again. The numbers have the bits of the
 /// reference's formulas. Quantizing changes the numbers by at most the rounding of a scale.
 #[test]
-fn formats_there_and_back() {
+fn formats_survive_a_round_trip() {
     let source = Gguf::open(&small("there", "qwen3", true)).unwrap();
     let (wide, back) = (temporary("there-wide.gguf"), temporary("there-back.gguf"));
     let all = |format| TargetFormats { layers: format, embedding: format };

@@ -161,7 +161,7 @@ fn chat_needs_a_template() {
 
 /// Reads a file without a template, and rejects a file with a damaged one.
 #[test]
-fn files_without_templates() {
+fn files_without_templates_are_read() {
     let vocabulary = GgufWriter::default()
         .text("tokenizer.ggml.model", "gpt2")
         .text("tokenizer.ggml.pre", "gpt-2")

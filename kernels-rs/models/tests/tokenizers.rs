@@ -14,7 +14,7 @@ fn strings() -> Vec<String> {
 
 /// Compares the words of the four families with their published patterns.
 #[test]
-fn words_of_pre_tokenizers() {
+fn words_match_the_published_patterns() {
     let expected: HashMap<String, Vec<Vec<String>>> = json("words.json");
     assert_eq!(expected.len(), 4);
     for (family, expected) in expected {
@@ -29,7 +29,7 @@ fn words_of_pre_tokenizers() {
 
 /// Splits two million blanks and a letter into two words.
 #[test]
-fn long_runs_of_blanks() {
+fn long_runs_of_blanks_are_one_word() {
     for family in ["gpt-2", "llama-bpe", "qwen2", "smollm"] {
         let mut count = 0;
         Pretokenizer::from_name(family).unwrap().split(&(" ".repeat(2_000_000) + "x"), |_| count += 1);

@@ -387,7 +387,7 @@ fn towers_that_do_not_belong_are_refused() {
 
 /// Reads `preprocessor_config.json` beside safetensors.
 #[test]
-fn settings_of_images() {
+fn settings_of_images_are_read() {
     let folder = qwen3_vl("settings", MatrixFormat::F32);
     let read = |settings: serde_json::Value| {
         std::fs::write(folder.join("preprocessor_config.json"), settings.to_string()).unwrap();
@@ -429,7 +429,7 @@ fn encoded(image: &Image, format: image::ImageFormat) -> Vec<u8> {
 
 /// Reads files of each format, and rejects damaged files and files that are too large.
 #[test]
-fn files_of_images() {
+fn files_of_images_are_read() {
     use image::ImageFormat::{Jpeg, Png, Pnm};
     let original = picture(33, 21);
     for format in [Png, Pnm] {

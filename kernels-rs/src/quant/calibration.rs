@@ -65,13 +65,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_magnitude() {
+    fn the_largest_magnitude_gives_the_scale() {
         assert_eq!(max_abs(&[1.0, -254.0, f32::NAN, f32::INFINITY], 127), 2.0);
         assert_eq!(max_abs(&[], 127), 0.0);
     }
 
     #[test]
-    fn ranks_of_magnitudes() {
+    fn fractions_select_ranks_of_magnitudes() {
         let samples: Vec<f32> = (1..=1000).map(|i| if i % 2 == 0 { i as f32 } else { -(i as f32) }).collect();
         for (fraction, magnitude) in
             [(0.0, 1.0), (0.5, 500.0), (0.999, 999.0), (0.9991, 1000.0), (1.0, 1000.0), (7.0, 1000.0)]

@@ -162,7 +162,7 @@ fn integer_operations_agree_with_rust() {
 }
 
 #[test]
-fn signed_and_counting() {
+fn signs_and_counts_match_rust() {
     macro_rules! signed {
         ($($t:ty),*) => {$( unary::<$t>(Unary::Abs, <$t>::wrapping_abs); )*};
     }

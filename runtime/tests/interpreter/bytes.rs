@@ -124,7 +124,7 @@ fn permutations(region: &Region) -> usize {
 }
 
 #[test]
-fn any_order() {
+fn results_are_equal_in_any_order() {
     let mut permuted = 0;
     for seed in 0..100 {
         for element in [Scalar::I8, Scalar::U8, Scalar::I16, Scalar::U16] {

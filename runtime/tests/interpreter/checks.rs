@@ -41,7 +41,7 @@ fn copy(guarded: bool) -> Kernel {
 }
 
 #[test]
-fn out_of_bounds_of_a_slice() {
+fn accesses_out_of_bounds_of_a_slice_are_reported() {
     let (x, mut y) = (vec![1.0f32; 100], vec![0.0f32; 128]);
     let outcome = run(&copy(false), 2, vec![input(&x), out(&mut y)]);
     let finding = only(&outcome, Check::OutOfBounds, 2);
@@ -57,7 +57,7 @@ fn out_of_bounds_of_a_slice() {
 }
 
 #[test]
-fn out_of_bounds_by_dimension() {
+fn accesses_out_of_bounds_are_reported_by_dimension() {
     // Column 4 of row 0 is inside the buffer, but outside of its row.
     let kernel = |column: u32| {
         let mut k = Kit::new([1, 1, 1], "c[(0, j)] = 1.0;");
@@ -417,7 +417,7 @@ fn warp_operations_are_for_the_whole_warp() {
 }
 
 #[test]
-fn shuffles_and_votes() {
+fn shuffles_and_votes_need_active_lanes() {
     let run_shuffle = |mode, width: u32, selector: u32, wide: bool| {
         let mut k = Kit::new([32, 1, 1], "y[i] = warp::shuffle(i, s);");
         let y = k.slice("y", Scalar::U64, true);
@@ -615,7 +615,7 @@ fn counted(ty: Scalar, start: u64, end: u64, step: u64) -> Outcome {
 }
 
 #[test]
-fn loops_step_and_end() {
+fn loops_whose_index_overflows_are_reported() {
     let max = u64::from(u32::MAX);
     only(&counted(Scalar::Usize, 0, max, 1 << 31), Check::UsizeOverflow, 0);
     only(&counted(Scalar::U8, 0, 255, 100), Check::IntegerOverflow, 0);

@@ -19,7 +19,7 @@ fn product(kernel: &Kernel, t: u32, [m, n, k]: [usize; 3], checks: Checks) -> (V
 }
 
 #[test]
-fn is_the_product_and_clean() {
+fn a_product_is_correct_and_has_no_findings() {
     for (t, shape) in [(16, [40, 35, 50]), (8, [8, 8, 8]), (16, [1, 70, 33])] {
         let [m, n, k] = shape;
         let (a, b) = (matrix(m, k, 2654435761), matrix(k, n, 2246822519));

@@ -83,7 +83,7 @@ fn records(among: u32) -> Kernel {
 }
 
 #[test]
-fn elements_of_several_scalars() {
+fn parts_of_elements_are_exchanged() {
     let bytes: Vec<u8> = (0..32 * 16).map(|i| (i * 7 % 251) as u8).collect();
     let mut expected = bytes.clone();
     for (i, record) in expected.chunks_mut(16).enumerate() {

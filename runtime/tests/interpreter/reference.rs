@@ -162,7 +162,7 @@ fn cut(ty: Scalar, x: i128) -> u64 {
 }
 
 #[test]
-fn integers_of_two() {
+fn binary_integer_operations_match_their_definition() {
     use Binary::*;
     for ty in INTEGERS {
         let two = |op: Binary, definition: &dyn Fn(i128, i128) -> Option<i128>| {
@@ -224,7 +224,7 @@ fn integers_of_two() {
 }
 
 #[test]
-fn integers_of_one() {
+fn unary_integer_operations_match_their_definition() {
     use Unary::*;
     for ty in INTEGERS {
         let bit = |x: u64, n: u32| x >> n & 1;
@@ -420,7 +420,7 @@ fn halves_match_their_definition() {
 
 /// Checks named instructions against definitions on single bits, bytes and wide products.
 #[test]
-fn instructions_by_name() {
+fn named_instructions_match_their_definition() {
     use Scalar::{I32, I64, U32, U64};
     let named = |op: Bits, types: &[Scalar], definition: &dyn Fn(&[u64]) -> u64| {
         let to = op.result(types).expect("types that it takes");

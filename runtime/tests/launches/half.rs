@@ -243,12 +243,12 @@ small_kernels!(small_f16, f16, f16_kernels);
 small_kernels!(small_bf16, bf16, bf16_kernels);
 
 #[test]
-fn every_operation_on_every_code() {
+fn executors_agree_on_every_operation_and_code() {
     operations(&Checker::new(None));
 }
 
 #[test]
-fn scalars_edges_and_shared_tiles() {
+fn executors_agree_on_scalars_edges_and_shared_tiles() {
     small_f16(&Checker::new(None));
     small_bf16(&Checker::new(None));
 }

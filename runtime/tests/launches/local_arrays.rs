@@ -157,7 +157,7 @@ fn all_executors_agree() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_agrees() {
+fn gpu_agrees_on_local_arrays() {
     arrays(&Checker::new(Some(Device::cuda(0).expect("an NVIDIA GPU is present"))));
 }
 

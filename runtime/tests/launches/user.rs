@@ -55,7 +55,7 @@ fn steps(out: &mut [u32], step: usize) {
 
 /// Checks that a step of zero is reported and ends the launch.
 #[test]
-fn a_step_of_zero() -> Result<()> {
+fn a_step_of_zero_is_reported() -> Result<()> {
     let device = Device::cpu();
     let mut out = device.zeros(32)?;
     steps::launch(&device, &mut out, 3)?;

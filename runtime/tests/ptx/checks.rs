@@ -11,7 +11,7 @@ fn only(globals: &str, body: &str, check: Check) -> String {
 }
 
 #[test]
-fn accesses_beyond_a_buffer() {
+fn accesses_beyond_a_buffer_are_reported() {
     let message = only("", "st.global.u64 [%d2+8], 1;", Check::OutOfBounds);
     assert_eq!(message, "stores 8 bytes at 0 bytes past the end of `out` (256 bytes)");
     let message = only("", "ld.global.u32 %r1, [%d1+-4];", Check::OutOfBounds);
@@ -25,7 +25,7 @@ fn accesses_beyond_a_buffer() {
 }
 
 #[test]
-fn accesses_between_variables() {
+fn accesses_between_variables_are_reported() {
     let globals = ".shared .align 4 .u32 first[4];\n.shared .align 4 .u32 second[4];";
     let message = only(globals, "mov.u32 %r1, first;\nst.shared.u32 [%r1+16], 1;", Check::OutOfBounds);
     assert_eq!(message, "stores 4 bytes at 0 bytes past the end of `first` (16 bytes)");
@@ -38,13 +38,13 @@ fn accesses_between_variables() {
 }
 
 #[test]
-fn addresses_that_are_not_aligned() {
+fn misaligned_addresses_are_reported() {
     let message = only("", "ld.global.v2.u32 {%r1, %r2}, [%d1+4];", Check::Misaligned);
     assert!(message.contains("loads 8 bytes at 0x") && message.ends_with("byte 4 of `in` (256 bytes)"), "{message}");
 }
 
 #[test]
-fn addresses_of_another_space() {
+fn addresses_of_another_space_are_reported() {
     let globals = ".shared .align 4 .u32 cell;\n.const .u32 fixed = 3;";
     let take = "mov.u64 %d3, cell;\ncvta.shared.u64 %d3, %d3;\n";
     let message = only(globals, &format!("{take}ld.global.u32 %r1, [%d3];"), Check::WrongSpace);
@@ -56,13 +56,13 @@ fn addresses_of_another_space() {
 }
 
 #[test]
-fn stores_to_read_only_memory() {
+fn stores_to_read_only_memory_are_reported() {
     assert!(only("", "st.global.u32 [%d1], 1;", Check::ReadOnlyWrite).contains("byte 0 of `in`"));
     only(".const .u32 fixed = 3;", "mov.u64 %d3, fixed;\nst.u32 [%d3], 1;", Check::ReadOnlyWrite);
 }
 
 #[test]
-fn unwritten_values() {
+fn uses_of_unwritten_values_are_reported() {
     let message =
         only("", "add.u32 %r2, %r1, 1;\ncvt.u64.u32 %d3, %r2;\nst.global.u64 [%d2], %d3;", Check::UndefinedValue);
     assert_eq!(message, "stores a value that is undefined because of a register that was never written");
@@ -76,7 +76,7 @@ fn unwritten_values() {
 }
 
 #[test]
-fn undefined_values_that_do_not_matter() {
+fn undefined_values_without_effect_are_not_reported() {
     let body = "
         setp.ne.u32 %p0, %r0, 0;
         div.u32 %r1, 100, %r0;
@@ -93,14 +93,14 @@ fn undefined_values_that_do_not_matter() {
 }
 
 #[test]
-fn quotients_by_zero_that_matter() {
+fn stored_quotients_by_zero_are_reported() {
     let body = "div.u32 %r1, 100, %r0;\nadd.u32 %r2, %r1, 1;\ncvt.u64.u32 %d3, %r2;\nst.global.u64 [%d2], %d3;";
     let message = only("", body, Check::UndefinedValue);
     assert!(message.contains("because of `div.u32 %r1, 100, %r0` in line 19: it divides by zero"), "{message}");
 }
 
 #[test]
-fn uninitialized_memory() {
+fn loads_of_uninitialized_memory_are_reported() {
     let globals = ".shared .align 4 .u32 cells[32];";
     let message = only(globals, "mov.u32 %r1, cells;\nld.shared.u32 %r2, [%r1+4];", Check::UninitializedShared);
     assert_eq!(message, "loads 4 bytes at byte 4 of `cells` (128 bytes), which has not been stored to");
@@ -153,7 +153,7 @@ fn unwritten_elements_of_a_vector_are_reported_at_their_use() {
 }
 
 #[test]
-fn barriers_not_reached_by_all() {
+fn barriers_not_reached_by_all_are_reported() {
     // Each side of the branch waits at a separate barrier.
     let body = "setp.lt.u32 %p0, %r0, 16;\n@%p0 bra $low;\nbar.sync 0;\nbra $end;\n$low:\nbar.sync 1;\n$end:\nret;";
     for policy in super::kit::POLICIES {
@@ -171,7 +171,7 @@ fn barriers_not_reached_by_all() {
 }
 
 #[test]
-fn masks_that_differ_from_the_active_lanes() {
+fn masks_that_differ_from_the_active_lanes_are_reported() {
     let body = "shfl.sync.idx.b32 %r1, %r0, 0, 31, 0xffff;\ncvt.u64.u32 %d3, %r1;\nst.global.u64 [%d2], %d3;";
     let findings = found("", body);
     assert_eq!(findings[0].0, Check::DivergentWarp);
@@ -191,7 +191,7 @@ fn masks_that_differ_from_the_active_lanes() {
 }
 
 #[test]
-fn loops_without_end_and_traps() {
+fn loops_without_end_and_traps_are_reported() {
     let text = module("", "$loop:\nadd.u32 %r1, %r0, 1;\nbra $loop;");
     for policy in [BranchPolicy::PostDominator, BranchPolicy::LowestFirst] {
         let run = Run { options: Options { fuel: 1000, policy, ..Options::default() }, ..Run::default() };
@@ -239,7 +239,7 @@ fn a_report_names_line_comment_and_thread() {
 }
 
 #[test]
-fn launches_that_do_not_fit() {
+fn launches_that_do_not_fit_are_rejected() {
     use runtime::ptx::{Launch, ParameterValue};
     let program = super::kit::program(&module("", "ret;"));
     let run = |block, parameters| {

@@ -132,7 +132,7 @@ fn ended_lanes_do_not_delay_others() {
 }
 
 #[test]
-fn branches_by_an_index() {
+fn branches_follow_an_index() {
     let body = "
         rem.u32 %r1, %r0, 3;
         $list: .branchtargets $a, $b, $c;

@@ -18,7 +18,7 @@ fn shuffled(mode: &str, i: u64, n: u64, width: u64) -> (u64, bool) {
 }
 
 #[test]
-fn shuffles_of_every_mode_distance_and_width() {
+fn shuffles_read_lanes_by_mode_distance_and_width() {
     for mode in ["up", "down", "bfly", "idx"] {
         for width in [1u64, 2, 4, 8, 16, 32] {
             for n in [0u64, 1, 2, 3, 5, 8, 16, 31] {
@@ -42,7 +42,7 @@ fn shuffles_of_every_mode_distance_and_width() {
 }
 
 #[test]
-fn votes() {
+fn votes_count_predicates_of_lanes() {
     let body = "
         setp.lt.u32 %p0, %r0, 5;
         setp.lt.u32 %p1, %r0, 32;
@@ -93,7 +93,7 @@ fn gathered(instruction: &str) -> Vec<u64> {
 }
 
 #[test]
-fn matches_and_reductions() {
+fn matches_and_reductions_agree_with_rust() {
     let value = |lane: u64| ((lane * 7 % 5) as u32).wrapping_sub(2);
     let all = || (0..32).map(value);
     let same = |f: &dyn Fn(u64, u64) -> bool| -> Vec<u64> {
@@ -194,7 +194,7 @@ fn warps_synchronize_by_barriers_of_some_threads() {
 /// Checks shuffles against the manual's pseudocode, with a different distance and bounds in each
 /// lane.
 #[test]
-fn shuffles_by_distances_and_bounds_of_each_lane() {
+fn shuffles_follow_the_operands_of_each_lane() {
     let (b, c) = (|i: u64| i * 29 % 64, |i: u64| (i * 0x537 + 11) & 0x1f1f);
     for (form, last) in [("shfl.sync", ", 0xffffffff"), ("shfl", "")] {
         for mode in ["up", "down", "bfly", "idx"] {
@@ -229,7 +229,7 @@ fn shuffles_by_distances_and_bounds_of_each_lane() {
 
 /// Checks that votes without `.sync` count the active lanes.
 #[test]
-fn votes_of_the_active_lanes() {
+fn votes_without_sync_count_the_active_lanes() {
     let body = "
         setp.lt.u32 %p0, %r0, 12;
         setp.ge.u32 %p1, %r0, 8;
@@ -254,7 +254,7 @@ fn votes_of_the_active_lanes() {
 
 /// Checks that `barrier` and the forms with `.cta` are equivalent to `bar`.
 #[test]
-fn barriers_by_every_name() {
+fn names_of_barriers_are_equivalent() {
     for (name, aligned) in
         [("bar", ""), ("bar.cta", ""), ("barrier", ""), ("barrier", ".aligned"), ("barrier.cta", ".aligned")]
     {
@@ -357,7 +357,7 @@ pub fn votes_cover_the_lanes_own_members() {
 }
 
 #[test]
-fn shuffles_and_barriers_of_the_lanes_own_members() {
+fn shuffles_and_barriers_follow_the_masks_of_lanes() {
     // Reads from the next member, cyclically.
     let next = "mov.u32 %r4, %lanemask_gt;
         and.b32 %r4, %r4, %r8;
@@ -374,7 +374,7 @@ fn shuffles_and_barriers_of_the_lanes_own_members() {
 }
 
 #[test]
-pub fn matches_and_reductions_of_the_lanes_own_members() {
+pub fn matches_and_reductions_follow_the_masks_of_lanes() {
     let bits = |members: &[u64], of: &dyn Fn(u64) -> bool| {
         members.iter().filter(|lane| of(**lane)).fold(0u64, |mask, lane| mask | 1 << lane)
     };
@@ -436,7 +436,7 @@ fn sets_of_lanes_do_not_wait_for_each_other() {
 /// Checks votes with contradictory member masks. Each lane's result counts only the members in its
 /// own mask, as in sm_61 machine code, and the contradiction is reported.
 #[test]
-fn members_that_contradict_each_other() {
+fn contradictory_members_are_reported() {
     let body = "
         setp.lt.u32 %p0, %r0, 16;
         setp.eq.u32 %p1, %r0, 3;

@@ -100,7 +100,7 @@ fn check_float(instruction: &str, expected: impl Fn(f32, f32, f32) -> f32) {
 }
 
 #[test]
-fn integers_of_32_bits() {
+fn operations_of_32_bits_match_their_definition() {
     check32("add.u32 %r20, %r10, %r11;", |a, b, _| a.wrapping_add(b));
     check32("sub.s32 %r20, %r10, %r11;", |a, b, _| a.wrapping_sub(b));
     check32("add.sat.s32 %r20, %r10, %r11;", |a, b, _| (a as i32).saturating_add(b as i32) as u32);
@@ -137,7 +137,7 @@ fn integers_of_32_bits() {
 }
 
 #[test]
-fn integers_of_16_and_64_bits() {
+fn operations_of_16_and_64_bits_match_their_definition() {
     check16("add.u16 %h20, %h10, %h11;", |a, b, _| a.wrapping_add(b));
     check16("mul.hi.s16 %h20, %h10, %h11;", |a, b, _| ((i32::from(a as i16) * i32::from(b as i16)) >> 16) as u16);
     check16("shr.s16 %h20, %h10, 3;", |a, _, _| (a as i16 >> 3) as u16);
@@ -182,7 +182,7 @@ fn fns_in_machine_code(mask: u32, base: u32, offset: i32) -> u32 {
 }
 
 #[test]
-fn searches_for_a_bit_beyond_the_documented_range() {
+fn searches_beyond_the_documented_range_are_defined() {
     let body = "
         mad.wide.u32 %d3, %r0, 8, %d1;
         ld.global.v2.u32 {%r1, %r2}, [%d3];
@@ -348,7 +348,7 @@ fn bit_operations_match_their_definition() {
 }
 
 #[test]
-fn searches_and_complements() {
+fn searches_and_complements_match_their_definition() {
     check("popc", "popc.b64 %r20, %d10;\ncvt.u64.u32 %d20, %r20;", |a, _, _| a.count_ones().into());
     check("clz", "clz.b32 %r20, %r10;\ncvt.u64.u32 %d20, %r20;", |a, _, _| (a as u32).leading_zeros().into());
     check("brev", "brev.b64 %d20, %d10;", |a, _, _| a.reverse_bits());
@@ -357,7 +357,7 @@ fn searches_and_complements() {
 }
 
 #[test]
-fn comparisons_and_selections() {
+fn comparisons_and_selections_match_their_definition() {
     check_predicate("setp.lt.s32 %p1, %r10, %r11;", |a, b, _| (a as i32) < b as i32);
     check_predicate("setp.hi.u32 %p1, %r10, %r11;", |a, b, _| a as u32 > b as u32);
     check_predicate("setp.ge.u64 %p1, %d10, %d11;", |a, b, _| a >= b);
@@ -499,7 +499,7 @@ fn conversions_match_their_definition() {
 }
 
 #[test]
-fn conversions_to_floats() {
+fn conversions_to_floats_match_their_definition() {
     let singles = |text: &str| format!("{text}\nmov.b32 %r20, %f13;\ncvt.u64.u32 %d20, %r20;");
     check("s64", &singles("cvt.rn.f32.s64 %f13, %d10;"), |a, _, _| (a as i64 as f32).to_bits().into());
     check("u32", &singles("cvt.rn.f32.u32 %f13, %r10;"), |a, _, _| (a as u32 as f32).to_bits().into());
@@ -510,7 +510,7 @@ fn conversions_to_floats() {
 }
 
 #[test]
-fn parts_of_words() {
+fn video_operations_match_their_definition() {
     let halves = |x: u32| [x as i16, (x >> 16) as i16];
     check32("vadd.s32.u32.s32.sat %r20, %r10.b1, %r11.h1;", |a, b, _| {
         (i32::from(a.to_le_bytes()[1]) + i32::from(halves(b)[1])) as u32

@@ -41,7 +41,7 @@ fn gpu_agrees_with_the_interpreter() {
         unspecified::results_below_the_least_normal_number_are_flushed,
         unspecified::approximations_at_the_ends_agree_with_a_card,
         cooperation::votes_cover_the_lanes_own_members,
-        cooperation::matches_and_reductions_of_the_lanes_own_members,
+        cooperation::matches_and_reductions_follow_the_masks_of_lanes,
         control::lanes_reconverge_before_a_barrier_although_a_trap_follows,
         control::lanes_reconverge_past_bounds_checks,
     ]);

@@ -24,7 +24,7 @@ fn both(checks: Checks, body: &str) -> (Outcome, Vec<u64>) {
 }
 
 #[test]
-fn independent_blocks() {
+fn independent_blocks_run_on_all_threads() {
     for checks in [Checks::Values, Checks::All] {
         let (outcome, out) = both(
             checks,

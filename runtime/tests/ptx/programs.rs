@@ -53,7 +53,7 @@ fn words(text: &str, threads: u32, out: usize, arguments: &[u64]) -> Vec<u32> {
 const HEAD: &str = ".version 6.4\n.target sm_61\n.address_size 64\n";
 
 #[test]
-fn versions_and_headers() {
+fn every_version_and_header_runs() {
     let body = "{ .reg .u64 o; ld.param.u64 o, [p]; st.global.u32 [o], 7; ret; }";
     for header in [
         ".version 1.4\n.target sm_13\n",
@@ -88,7 +88,7 @@ fn targets_before_sm_20_flush_subnormals() {
 }
 
 #[test]
-fn forms_that_few_compilers_write() {
+fn forms_that_few_compilers_write_are_read() {
     // Special registers by `mov` and `cvt`, in their low 16 bits too.
     let special = ".reg .u64 O; .reg .u32 x, y, z, g; .reg .u16 h; ld.param.u64 O, [o];
         cvt.s32.u32 x, %tid.x; mov.u16 h, %tid.x; cvt.u32.u16 y, h; cvt.u32.u16 z, %tid.x; add.u32 g, x, 10;

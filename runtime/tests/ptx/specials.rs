@@ -82,7 +82,7 @@ fn expected(register: SpecialRegister, thread: u32, block: u32) -> Option<u64> {
 }
 
 #[test]
-fn every_special_register() {
+fn every_special_register_is_read_or_rejected() {
     let (mut known, mut clocks, mut unknown) = (0, 0, 0);
     for &register in SpecialRegister::ALL {
         let (outcome, out) = read(register);

@@ -93,7 +93,7 @@ const RUNS: [Run; 13] = [
         pages: "tests/tests/machine_code/snapshots and the output of rejected kernels",
         option: Some("--snapshots"),
         variables: INSTA,
-        arguments: "-p tests -p kernel-dsl --test machine_code --test compile_fail -- ptx:: sass:: wrong_kernels",
+        arguments: "-p tests -p kernel-dsl --test machine_code --test compile_fail -- ptx:: sass:: wrong_kernels_have",
     },
     Run {
         pages: "the public surface, and the snapshots of findings, of analyses and of the command",

@@ -126,7 +126,7 @@ pub fn laid_out(x: View<f32, 2>, mut y: ViewMut<f32, 2>, n: usize) {
 }
 
 #[test]
-fn swizzled_and_dynamic_shared_memory() {
+fn swizzled_and_dynamic_shared_memory_has_known_costs() {
     let all = sites(laid_out::ARTIFACT);
     let cost = |array: &str, kind: AccessKind, bytes: u32| {
         let mut found = all.iter().filter(|s| (s.array.as_deref(), s.kind, s.bytes) == (Some(array), kind, bytes));
@@ -165,7 +165,7 @@ pub fn in_local_memory(x: &[u32], y: &mut [u64]) {
 }
 
 #[test]
-fn local_memory() {
+fn local_memory_has_known_costs() {
     let all = sites(in_local_memory::ARTIFACT);
     let own: Vec<_> = all.iter().filter(|site| site.array.as_deref() == Some("own")).collect();
     let found: Vec<_> = own.iter().map(|site| (site.kind, site.bytes, site.loops, site.cost)).collect();

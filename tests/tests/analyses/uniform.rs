@@ -169,7 +169,7 @@ fn test_instance(spec: &KernelSpec, declared: &Declared) -> Outcome {
 
 /// Tests the kernels of kernels-rs, on their cases.
 #[test]
-fn kernels_of_the_library() {
+fn kernels_of_the_library_are_uniform_where_proven() {
     // The other instances of a kernel differ in the unroll factor only.
     let some = if tests::share::is_whole() { 2 } else { 1 };
     let of =
@@ -237,7 +237,7 @@ fn controls(n: usize, x: &[u32], y: &mut [u32]) {
 
 /// Tests kernels with the constructs that the library lacks: exchanges, and divergent control flow.
 #[test]
-fn exchange_and_control() {
+fn exchange_and_control_are_uniform_where_proven() {
     for (artifact, grid) in [(exchanges::ARTIFACT, 2), (controls::ARTIFACT, 2)] {
         let (kernel, warps, blocks) = with_comparisons(&lowered(artifact, &Instance::default()));
         assert!(warps > 30 && blocks > 10, "{}: {warps} in warps, {blocks} in blocks", artifact.name);

@@ -91,12 +91,12 @@ fn pages_have_the_number_of_instances() {
 }
 
 #[test]
-fn the_ptx_of_saxpy() {
+fn the_ptx_of_saxpy_is_current() {
     shows(saxpy::PTX);
 }
 
 #[test]
-fn a_rejected_launch() {
+fn a_rejected_launch_has_the_shown_error() {
     let device = Device::cpu();
     let x = device.upload(&[1.0f32; 5]).unwrap();
     let mut y = device.upload(&[1.0f32; 4]).unwrap();
@@ -105,7 +105,7 @@ fn a_rejected_launch() {
 }
 
 #[test]
-fn a_finding() {
+fn a_finding_has_the_shown_text() {
     let device = Device::cpu();
     let x = device.upload(&[1.0f32; 5]).unwrap();
     let mut y = device.upload(&[1.0f32; 5]).unwrap();
@@ -115,7 +115,7 @@ fn a_finding() {
 
 /// Runs the lines about streams.
 #[test]
-fn a_stream() -> runtime::Result<()> {
+fn a_stream_gives_the_shown_result() -> runtime::Result<()> {
     let device = Device::cpu();
     let (xs, ys) = ([1.0f32; 5], [2.0f32; 5]);
 
@@ -134,7 +134,7 @@ fn a_stream() -> runtime::Result<()> {
 
 /// Runs the lines about graphs.
 #[test]
-fn a_graph() -> runtime::Result<()> {
+fn a_graph_gives_the_shown_result() -> runtime::Result<()> {
     let device = Device::cpu();
     let (stream, weights, ys) = (device.stream()?, device.upload(&[1.0f32; 5])?, [2.0f32; 5]);
 
@@ -155,7 +155,7 @@ fn a_graph() -> runtime::Result<()> {
 /// Compares the machine code, if the release of ptxas that the page names and an nvdisasm are
 /// installed.
 #[test]
-fn the_machine_code_of_saxpy() {
+fn the_machine_code_of_saxpy_is_current() {
     use kernels_rs_command::{nvdisasm::Nvdisasm, ptxas::Ptxas};
 
     let ptxas = Ptxas::find().filter(|ptxas| ptxas.release.as_deref() == Some("12.9"));
@@ -171,7 +171,7 @@ fn the_machine_code_of_saxpy() {
 /// Compares an estimate, if the release of ptxas that it was made with and an nvdisasm are
 /// installed.
 #[test]
-fn an_estimate() {
+fn an_estimate_has_the_shown_text() {
     use kernels_rs_command::{nvdisasm::Nvdisasm, ptxas::Ptxas};
 
     let ptxas = Ptxas::find().filter(|ptxas| ptxas.release.as_deref() == Some("12.9"));
@@ -187,7 +187,7 @@ fn an_estimate() {
 }
 
 #[test]
-fn a_run_of_ptx() {
+fn a_run_of_ptx_prints_the_shown_lines() {
     let line = pages();
     let line = line.lines().find_map(|line| line.strip_prefix("cargo run --release --bin kernels -- run ")).unwrap();
     let arguments: Vec<_> = line.split(' ').map(|argument| argument.trim_matches('\'')).collect();
@@ -209,7 +209,7 @@ pub fn increment(x: &[u32], y: &mut [u32]) {
 }
 
 #[test]
-fn a_counterexample() {
+fn a_counterexample_has_the_shown_text() {
     use runtime::testing::{self, Expected};
 
     let found = testing::property::<increment>()
@@ -223,7 +223,7 @@ fn a_counterexample() {
 }
 
 #[test]
-fn a_trace() {
+fn a_trace_has_the_shown_lines() {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_all-kernels"));
     let arguments = ["trace", "saxpy", "--block", "1", "--thread", "3", "--case", "512 elements"];
     let line = "-- trace saxpy --block 1 --thread 3 --case '512 elements'\n";

@@ -58,7 +58,7 @@ macro_rules! integers {
             }
 
             #[test]
-            fn as_plain_rust() {
+            fn operations_agree_with_plain_rust() {
                 let mut random = Random::new(5);
                 let x: Vec<$ty> = (0..128).map(|_| random.bits() as $ty).collect();
                 let own: Vec<$ty> = x.chunks(64).flat_map(applied).collect();
@@ -110,7 +110,7 @@ macro_rules! differences {
             }
 
             #[test]
-            fn as_plain_rust() {
+            fn operations_agree_with_plain_rust() {
                 let value = $value;
                 let x: Vec<$ty> = (0..128).map(value).collect();
                 let before: Vec<$ty> = (0..256).map(|i| value(255 - i)).collect();
@@ -185,7 +185,7 @@ macro_rules! floats {
             }
 
             #[test]
-            fn as_plain_rust() {
+            fn operations_agree_with_plain_rust() {
                 let mut x: Vec<$ty> = Random::new(8).values::<$ty>(128);
                 (x[3], x[70], x[90]) = ($ty::NAN, $ty::INFINITY, -1.0e9);
                 let least = |x: &[$ty]| x.iter().fold(0.0, |y: $ty, v| y.min(*v));
@@ -226,7 +226,7 @@ macro_rules! copies {
             }
 
             #[test]
-            fn as_stored() {
+            fn copies_have_the_stored_values() {
                 let x: Vec<$ty> = (0..32).map($value).collect();
                 let inputs = vec![Input::slice(&x), Input::slice(&[x[0]; 32])];
                 agree::<copies>(&checker(false), stringify!($ty), inputs, &[0, 1].map(|i| Expected::exact(i, x.clone())));

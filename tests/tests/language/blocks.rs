@@ -353,7 +353,7 @@ fn findings_name_thread_and_warp() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_blocks_of_all_sizes() {
+fn gpu_agrees_for_blocks_of_all_sizes() {
     let checker = checker(true);
     all_together(&checker);
     planes_and_shares(&checker);

@@ -56,7 +56,7 @@ macro_rules! tests {
 
         #[test]
         #[ignore = "needs an NVIDIA GPU"]
-        fn gpu_constructs() {
+        fn gpu_constructs_agree_with_the_interpreter() {
             run(&Checker::new(Some(Device::cuda(0).expect("an NVIDIA GPU"))), &[$($chapter::ALL),*]);
         }
     };

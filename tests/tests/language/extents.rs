@@ -149,19 +149,19 @@ fn run_all(device: &Device, sizes: impl Fn(&Call, &str) -> Vec<usize>) {
 }
 
 #[test]
-fn cpu_extents_of_0_and_1() {
+fn cpu_calls_accept_extents_of_0_and_1() {
     run_all(&Device::cpu(), |_, _| vec![0, 1]);
 }
 
 #[test]
-fn cpu_large_extents() {
+fn cpu_calls_accept_large_extents() {
     run_all(&Device::cpu(), |call, name| if call.on_cpu.contains(&name) { vec![70_000] } else { vec![] });
 }
 
 /// Checks 65,536 sequences of a step, and as many products, without the checks of accesses. The
 /// test takes 40 s, so that only `TESTS=all` runs it.
 #[test]
-fn cpu_65_536_sequences_and_products() {
+fn cpu_calls_accept_65_536_sequences_and_products() {
     if !tests::share::is_whole() {
         return;
     }
@@ -181,7 +181,7 @@ fn is_emulated() -> bool {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_extents() {
+fn gpu_calls_accept_all_extents() {
     let large = if is_emulated() { &[][..] } else { &LARGE[..] };
     run_all(&Device::cuda(0).unwrap(), |_, _| [0, 1].iter().chain(large).copied().collect());
 }

@@ -262,7 +262,7 @@ fn generics_are_instantiated_for_each_type() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_items() {
+fn gpu_items_agree_with_rust() {
     test_structs(&checker(true));
     test_generic(&checker(true));
 }

@@ -393,7 +393,7 @@ fn long_integers_pass_through_memory() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_long_integers() {
+fn gpu_long_integers_agree_with_the_interpreter() {
     let checker = Checker::new(Some(Device::cuda(0).expect("an NVIDIA GPU")));
     arithmetic(&checker);
     memory(&checker);

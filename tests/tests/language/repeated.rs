@@ -122,13 +122,13 @@ fn test_repeated(checker: &Checker) {
 }
 
 #[test]
-fn functions_of_repeated_tokens() {
+fn functions_of_repeated_tokens_are_distinguished() {
     test_repeated(&checker(false));
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_functions_of_repeated_tokens() {
+fn gpu_functions_of_repeated_tokens_are_distinguished() {
     test_repeated(&checker(true));
 }
 
@@ -142,12 +142,12 @@ fn test_structs(checker: &Checker) {
 }
 
 #[test]
-fn structs_of_repeated_tokens() {
+fn structs_of_repeated_tokens_are_distinguished() {
     test_structs(&checker(false));
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_structs_of_repeated_tokens() {
+fn gpu_structs_of_repeated_tokens_are_distinguished() {
     test_structs(&checker(true));
 }

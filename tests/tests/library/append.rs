@@ -294,13 +294,13 @@ fn all(device: &Device) {
 }
 
 #[test]
-fn cpu_appended_keys_and_values() {
+fn cpu_appended_keys_and_values_are_attended() {
     all(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_appended_keys_and_values() {
+fn gpu_appended_keys_and_values_are_attended() {
     all(&Device::cuda(0).unwrap());
 }
 

@@ -144,13 +144,13 @@ fn seen(device: &Device) {
 }
 
 #[test]
-fn cpu_masked_keys() {
+fn cpu_masked_keys_agree_with_the_reference() {
     seen(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_masked_keys() {
+fn gpu_masked_keys_agree_with_the_reference() {
     seen(&Device::cuda(0).unwrap());
 }
 
@@ -188,13 +188,13 @@ fn scores(device: &Device) {
 }
 
 #[test]
-fn cpu_scores() {
+fn cpu_scores_agree_with_the_reference() {
     scores(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_scores() {
+fn gpu_scores_agree_with_the_reference() {
     scores(&Device::cuda(0).unwrap());
 }
 
@@ -247,13 +247,13 @@ fn lengths(device: &Device) {
 }
 
 #[test]
-fn cpu_lengths() {
+fn cpu_sequences_of_any_length_are_as_if_alone() {
     lengths(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_lengths() {
+fn gpu_sequences_of_any_length_are_as_if_alone() {
     lengths(&Device::cuda(0).unwrap());
 }
 
@@ -279,13 +279,13 @@ fn masks(device: &Device) {
 }
 
 #[test]
-fn cpu_masks() {
+fn cpu_masks_agree_with_the_reference() {
     masks(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_masks() {
+fn gpu_masks_agree_with_the_reference() {
     masks(&Device::cuda(0).unwrap());
 }
 
@@ -411,13 +411,13 @@ fn steps(device: &Device) {
 }
 
 #[test]
-fn cpu_steps() {
+fn cpu_steps_agree_with_the_reference() {
     steps(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_steps() {
+fn gpu_steps_agree_with_the_reference() {
     steps(&Device::cuda(0).unwrap());
 }
 
@@ -482,13 +482,13 @@ fn several_tokens(device: &Device) {
 }
 
 #[test]
-fn cpu_several_tokens() {
+fn cpu_several_tokens_agree_with_the_reference() {
     several_tokens(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_several_tokens() {
+fn gpu_several_tokens_agree_with_the_reference() {
     several_tokens(&Device::cuda(0).unwrap());
 }
 
@@ -775,13 +775,13 @@ fn sparse_gradients(device: &Device) {
 }
 
 #[test]
-fn cpu_sparse_gradients() {
+fn cpu_sparse_gradients_agree_with_the_reference() {
     sparse_gradients(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_sparse_gradients() {
+fn gpu_sparse_gradients_agree_with_the_reference() {
     sparse_gradients(&Device::cuda(0).unwrap());
 }
 
@@ -899,12 +899,12 @@ fn values_without_elements_have_no_logarithms() {
 }
 
 #[test]
-fn cpu_gradients() {
+fn cpu_gradients_agree_with_the_reference() {
     gradients(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_gradients() {
+fn gpu_gradients_agree_with_the_reference() {
     gradients(&Device::cuda(0).unwrap());
 }

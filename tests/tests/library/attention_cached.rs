@@ -240,13 +240,13 @@ fn formats(device: &Device) {
 }
 
 #[test]
-fn cpu_formats_of_caches() {
+fn cpu_formats_of_caches_agree_with_the_reference() {
     formats(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_formats_of_caches() {
+fn gpu_formats_of_caches_agree_with_the_reference() {
     formats(&Device::cuda(0).unwrap());
 }
 

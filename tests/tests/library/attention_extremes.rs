@@ -148,7 +148,7 @@ fn upload_count(device: &Device, n: u32) -> runtime::DeviceBuffer<u32> {
 }
 
 #[test]
-fn cpu_extremes() {
+fn cpu_extremes_have_documented_results() {
     extremes::<f32>(&Device::cpu());
     extremes::<f16>(&Device::cpu());
     extremes::<bf16>(&Device::cpu());
@@ -156,7 +156,7 @@ fn cpu_extremes() {
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_extremes() {
+fn gpu_extremes_have_documented_results() {
     let device = Device::cuda(0).unwrap();
     extremes::<f32>(&device);
     extremes::<f16>(&device);
@@ -199,13 +199,13 @@ fn large_logits(device: &Device) {
 }
 
 #[test]
-fn cpu_large_logits() {
+fn cpu_large_logits_have_documented_results() {
     large_logits(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_large_logits() {
+fn gpu_large_logits_have_documented_results() {
     large_logits(&Device::cuda(0).unwrap());
 }
 
@@ -348,13 +348,13 @@ fn without_weights(device: &Device) {
 }
 
 #[test]
-fn cpu_queries_without_weights() {
+fn cpu_queries_without_weights_have_documented_results() {
     without_weights(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_queries_without_weights() {
+fn gpu_queries_without_weights_have_documented_results() {
     without_weights(&Device::cuda(0).unwrap());
 }
 
@@ -432,13 +432,13 @@ fn unseen(device: &Device) {
 }
 
 #[test]
-fn cpu_unseen() {
+fn cpu_unseen_keys_have_no_effect() {
     unseen(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_unseen() {
+fn gpu_unseen_keys_have_no_effect() {
     unseen(&Device::cuda(0).unwrap());
 }
 
@@ -510,24 +510,24 @@ fn later_tokens(device: &Device) {
 }
 
 #[test]
-fn cpu_later_tokens() {
+fn cpu_later_tokens_have_no_effect() {
     later_tokens(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_later_tokens() {
+fn gpu_later_tokens_have_no_effect() {
     later_tokens(&Device::cuda(0).unwrap());
 }
 
 #[test]
-fn cpu_unread() {
+fn cpu_unread_pages_have_no_effect() {
     unread(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_unread() {
+fn gpu_unread_pages_have_no_effect() {
     unread(&Device::cuda(0).unwrap());
 }
 
@@ -584,13 +584,13 @@ fn all_queries_not_finite(device: &Device) {
 }
 
 #[test]
-fn cpu_queries_not_finite() {
+fn cpu_queries_not_finite_have_documented_results() {
     all_queries_not_finite(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_queries_not_finite() {
+fn gpu_queries_not_finite_have_documented_results() {
     all_queries_not_finite(&Device::cuda(0).unwrap());
 }
 

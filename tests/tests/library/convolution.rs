@@ -88,14 +88,14 @@ fn run<T: Float + GenericArgument>(device: &Device, near: f64, cases: impl Itera
 }
 
 #[test]
-fn cpu_convolution() {
+fn cpu_convolution_agrees_with_the_reference() {
     run::<f32>(&Device::cpu(), 1e-4, CASES.into_iter());
     run::<f16>(&Device::cpu(), 1e-2, CASES.into_iter().step_by(3));
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_convolution() {
+fn gpu_convolution_agrees_with_the_reference() {
     let device = Device::cuda(0).unwrap();
     run::<f32>(&device, 1e-4, CASES.into_iter());
     run::<f16>(&device, 1e-2, CASES.into_iter());
@@ -104,7 +104,7 @@ fn gpu_convolution() {
 
 /// Checks the windows of a part of the output, and the rejection of invalid calls.
 #[test]
-fn windows_and_refusals() {
+fn windows_are_counted_and_invalid_calls_refused() {
     let device = Device::cpu();
     let call = Convolution::new().stride([1, 2, 3]).padding([0, 1, 2]);
     assert_eq!(call.windows([3, 4, 5], [3, 3, 3]), [1, 2, 3]);

@@ -120,13 +120,13 @@ fn all(device: &Device) {
 }
 
 #[test]
-fn cpu_products_of_every_shape() {
+fn cpu_products_of_every_shape_agree_with_the_reference() {
     all(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_products_of_every_shape() {
+fn gpu_products_of_every_shape_agree_with_the_reference() {
     all(&Device::cuda(0).unwrap());
 }
 
@@ -313,13 +313,13 @@ fn epilogues(device: &Device) {
 }
 
 #[test]
-fn cpu_epilogues() {
+fn cpu_epilogues_agree_with_the_reference() {
     epilogues(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_epilogues() {
+fn gpu_epilogues_agree_with_the_reference() {
     epilogues(&Device::cuda(0).unwrap());
 }
 
@@ -351,13 +351,13 @@ fn halves(device: &Device) {
 }
 
 #[test]
-fn cpu_halves() {
+fn cpu_products_of_halves_agree_with_the_reference() {
     halves(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_halves() {
+fn gpu_products_of_halves_agree_with_the_reference() {
     halves(&Device::cuda(0).unwrap());
 }
 
@@ -398,12 +398,12 @@ fn recorded(device: &Device) {
 }
 
 #[test]
-fn cpu_recorded() {
+fn cpu_recorded_products_run_again() {
     recorded(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_recorded() {
+fn gpu_recorded_products_run_again() {
     recorded(&Device::cuda(0).unwrap());
 }

@@ -109,14 +109,14 @@ fn all<T: Float + GenericArgument>(device: &Device, near: f64) {
 }
 
 #[test]
-fn cpu_norms_and_products() {
+fn cpu_norms_and_products_agree_with_the_reference() {
     all::<f32>(&Device::cpu(), 1e-5);
     all::<f16>(&Device::cpu(), 2e-3);
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_norms_and_products() {
+fn gpu_norms_and_products_agree_with_the_reference() {
     all::<f32>(&Device::cuda(0).unwrap(), 1e-5);
     all::<f16>(&Device::cuda(0).unwrap(), 2e-3);
 }

@@ -84,13 +84,13 @@ fn integers(device: &Device) {
 }
 
 #[test]
-fn cpu_integers() {
+fn cpu_products_of_integers_are_exact() {
     integers(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_integers() {
+fn gpu_products_of_integers_are_exact() {
     integers(&Device::cuda(0).unwrap());
 }
 
@@ -127,13 +127,13 @@ impl MapF32 for Vec<f16> {
 }
 
 #[test]
-fn cpu_scales() {
+fn cpu_scaled_products_agree_with_the_reference() {
     scales(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_scales() {
+fn gpu_scaled_products_agree_with_the_reference() {
     scales(&Device::cuda(0).unwrap());
 }
 
@@ -239,13 +239,13 @@ fn weights(device: &Device) {
 }
 
 #[test]
-fn cpu_weights() {
+fn cpu_quantized_weights_agree_with_the_reference() {
     weights(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_weights() {
+fn gpu_quantized_weights_agree_with_the_reference() {
     weights(&Device::cuda(0).unwrap());
 }
 
@@ -334,13 +334,13 @@ fn multiplied(what: &str, y: &[f32], x: &[f32], numbers: &[f32], k: usize) {
 }
 
 #[test]
-fn cpu_files() {
+fn cpu_weights_of_files_agree_with_the_reference() {
     files(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_files() {
+fn gpu_weights_of_files_agree_with_the_reference() {
     files(&Device::cuda(0).unwrap());
 }
 
@@ -373,13 +373,13 @@ fn plans(device: &Device) {
 }
 
 #[test]
-fn cpu_plans() {
+fn cpu_suitable_plans_give_the_same_product() {
     plans(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_plans() {
+fn gpu_suitable_plans_give_the_same_product() {
     plans(&Device::cuda(0).unwrap());
 }
 
@@ -443,13 +443,13 @@ fn gated(device: &Device) {
 }
 
 #[test]
-fn cpu_gated() {
+fn cpu_gated_products_agree_with_the_reference() {
     gated(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_gated() {
+fn gpu_gated_products_agree_with_the_reference() {
     gated(&Device::cuda(0).unwrap());
 }
 
@@ -493,13 +493,13 @@ fn normed(device: &Device) {
 }
 
 #[test]
-fn cpu_normed() {
+fn cpu_normed_products_agree_with_the_reference() {
     normed(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_normed() {
+fn gpu_normed_products_agree_with_the_reference() {
     normed(&Device::cuda(0).unwrap());
 }
 
@@ -704,13 +704,13 @@ fn affine(device: &Device) {
 }
 
 #[test]
-fn cpu_affine() {
+fn cpu_affine_products_agree_with_the_reference() {
     affine(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_affine() {
+fn gpu_affine_products_agree_with_the_reference() {
     affine(&Device::cuda(0).unwrap());
 }
 
@@ -762,13 +762,13 @@ fn affine_extremes(device: &Device) {
 }
 
 #[test]
-fn cpu_affine_extremes() {
+fn cpu_affine_extremes_have_documented_results() {
     affine_extremes(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_affine_extremes() {
+fn gpu_affine_extremes_have_documented_results() {
     affine_extremes(&Device::cuda(0).unwrap());
 }
 
@@ -839,12 +839,12 @@ fn recorded(device: &Device) {
 }
 
 #[test]
-fn cpu_recorded() {
+fn cpu_recorded_products_run_again() {
     recorded(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_recorded() {
+fn gpu_recorded_products_run_again() {
     recorded(&Device::cuda(0).unwrap());
 }

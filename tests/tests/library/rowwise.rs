@@ -410,13 +410,13 @@ fn all(device: &Device, some: usize) {
 }
 
 #[test]
-fn cpu_rows_of_every_length() {
+fn cpu_rows_of_every_length_agree_with_the_reference() {
     all(&Device::cpu(), 5);
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_rows_of_every_length() {
+fn gpu_rows_of_every_length_agree_with_the_reference() {
     all(&Device::cuda(0).unwrap(), 1);
 }
 
@@ -552,13 +552,13 @@ fn norms_of_huge_and_tiny_rows(device: &Device) {
 }
 
 #[test]
-fn cpu_norms_of_huge_and_tiny_rows() {
+fn cpu_norms_of_huge_and_tiny_rows_are_finite() {
     norms_of_huge_and_tiny_rows(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_norms_of_huge_and_tiny_rows() {
+fn gpu_norms_of_huge_and_tiny_rows_are_finite() {
     norms_of_huge_and_tiny_rows(&Device::cuda(0).unwrap());
 }
 
@@ -589,12 +589,12 @@ fn losses_of_extreme_logits(device: &Device) {
 }
 
 #[test]
-fn cpu_losses_of_extreme_logits() {
+fn cpu_losses_of_extreme_logits_have_documented_results() {
     losses_of_extreme_logits(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_losses_of_extreme_logits() {
+fn gpu_losses_of_extreme_logits_have_documented_results() {
     losses_of_extreme_logits(&Device::cuda(0).unwrap());
 }

@@ -116,20 +116,20 @@ fn of_many(device: &Device, few: u64) {
 }
 
 #[test]
-fn cpu_of_many() {
+fn cpu_many_rows_are_sampled() {
     of_many(&Device::cpu(), 3);
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_of_many() {
+fn gpu_many_rows_are_sampled() {
     of_many(&Device::cuda(0).unwrap(), 2000);
 }
 
 /// Checks that the most likely token of a long row is found at any position, with any partition of
 /// the row.
 #[test]
-fn most_likely_token_of_a_vocabulary() {
+fn most_likely_token_of_a_vocabulary_is_found() {
     let device = Device::cpu();
     let cols = 20_001;
     for at in [0, 4095, 4096, 17_000, cols - 1] {
@@ -216,13 +216,13 @@ fn extremes(device: &Device) {
 }
 
 #[test]
-fn cpu_extremes() {
+fn cpu_extremes_have_documented_results() {
     extremes(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_extremes() {
+fn gpu_extremes_have_documented_results() {
     extremes(&Device::cuda(0).unwrap());
 }
 
@@ -259,13 +259,13 @@ fn spread(device: &Device, few: usize) {
 }
 
 #[test]
-fn cpu_spread() {
+fn cpu_draws_spread_by_probability() {
     spread(&Device::cpu(), 12);
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_spread() {
+fn gpu_draws_spread_by_probability() {
     spread(&Device::cuda(0).unwrap(), 600);
 }
 
@@ -280,12 +280,12 @@ fn tail(device: &Device) {
 }
 
 #[test]
-fn cpu_tail() {
+fn cpu_draws_reach_the_tail() {
     tail(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_tail() {
+fn gpu_draws_reach_the_tail() {
     tail(&Device::cuda(0).unwrap());
 }

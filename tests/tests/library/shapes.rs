@@ -82,7 +82,7 @@ proptest! {
 
     /// Checks rows with any pitch, with the proptest strategies of the kit.
     #[test]
-    fn softmax_of_strided_rows(x in strategy::matrix::<f32>([4, 32])) {
+    fn softmax_accepts_strided_rows(x in strategy::matrix::<f32>([4, 32])) {
         let [m, n] = [x.extents()[0], x.extents()[1]];
         let case = Case::from([x, Input::view(&vec![0.0f32; m * n], [m, n])]);
         let sums = |inputs: &[Input]| {

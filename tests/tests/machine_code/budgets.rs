@@ -86,7 +86,7 @@ const REGISTERS: u32 = 65_536;
 /// large tiles. Limits the other instructions and the bank conflicts of registers in the 128 × 128
 /// × 8 loop in `f32`.
 #[test]
-fn gemm_multiplies() {
+fn gemm_issues_mostly_multiplications() {
     for Cost { name, resources, hot, .. } in
         costs::<gemm<f32, f32, f32, Identity, 128, 128, 8, 2, 2, 4, false, false, 256, 1, 1>>()
     {
@@ -114,7 +114,7 @@ fn gemm_multiplies() {
 /// Two blocks of 256 threads must fit, or three of 128 where a step has two tiles of keys. The last
 /// step may have one tile.
 #[test]
-fn attention_multiplies() {
+fn attention_issues_mostly_multiplications() {
     let floats = costs::<flash_attention<f32, Plain, Dense, Whole, 128, 4, 128, 2, 64, 2, 2, 4>>();
     let cached =
         costs::<flash_attention_cached<f16, i8, Blocks, Contiguous, Plain, Dense, Whole, 128, 128, 2, 64, 2, 2, 4>>();
@@ -142,7 +142,7 @@ fn attention_multiplies() {
 /// registers. No instance spills. For heads of 128 two blocks of dK and dV, and three of dQ, must
 /// fit; for heads of 64 three, and four.
 #[test]
-fn gradients_multiply() {
+fn gradients_issue_mostly_multiplications() {
     let of_q = costs::<attention_gradient_q<f32, Plain, Dense, Whole, 128, 4, 2, 1, 2, 2>>();
     let of_kv = costs::<attention_gradient_kv<f32, Plain, Dense, Whole, 128, 4, 2, 1, 2, 2>>();
     for Cost { name, resources, loops, .. } in of_q.into_iter().chain(of_kv) {
@@ -250,7 +250,7 @@ fn element_wise_kernels_do_not_spill() {
 /// the issue slots of the loop are `dp4a`, or 70 % where bytes are loaded one by one. Also limits
 /// the bank conflicts of registers.
 #[test]
-fn igemm_multiplies() {
+fn igemm_issues_mostly_multiplications() {
     for Cost { name, resources, hot, .. } in costs::<igemm<f32, Identity, 128, 128, 2, 2, 16, false, true, 256, 1, 1>>()
     {
         assert!(resources.registers <= REGISTERS / 512, "{name}: {} registers", resources.registers);
@@ -272,7 +272,7 @@ fn igemm_multiplies() {
 
 /// Checks the share of `dp4a` in the slots of the loop of products of many rows, in percent.
 #[test]
-fn tiles_of_blocks_multiply() {
+fn tiles_of_blocks_issue_mostly_multiplications() {
     const SHARES: [(&str, u32); 8] = [
         ("gemm_blocks@q4_0_f32_64_v4", 60),
         ("gemm_blocks@q8_0_f32_64_v4", 60),

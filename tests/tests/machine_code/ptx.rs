@@ -31,7 +31,7 @@ fn kept() -> Vec<(&'static Artifact, &'static Declared)> {
 }
 
 #[test]
-fn snapshots() {
+fn ptx_of_every_instance_is_as_accepted() {
     for (kernel, declared) in kept() {
         insta::assert_snapshot!(entry(kernel, declared), declared.ptx);
     }

@@ -125,7 +125,7 @@ fn says(finding: Option<Finding>, message: &str, line: &str, thread: [u32; 3]) {
 }
 
 #[test]
-fn off_by_one() {
+fn an_index_off_by_one_is_reported() {
     let found = agreed(wrong::off_by_one::ARTIFACT, 2, &[slice(40)]);
     says(found, "index 40 is out of bounds of `y`, which has 40 elements", "y[i] = 1.0", [8, 0, 0]);
 }
@@ -184,7 +184,7 @@ fn loop_that_moves_a_view_may_end_early() {
 }
 
 #[test]
-fn negative_indices() {
+fn negative_indices_are_reported() {
     let found = agreed(wrong::before::ARTIFACT, 1, &[slice(32), slice(32)]);
     says(found, "`0 - 1` overflows `usize`", "x[i - 1]", [0, 0, 0]);
     let found = agreed(wrong::wrapped::ARTIFACT, 1, &[slice(32), slice(32)]);
@@ -192,7 +192,7 @@ fn negative_indices() {
 }
 
 #[test]
-fn index_that_wraps_into_bounds() {
+fn an_index_that_wraps_into_bounds_is_reported() {
     // The product 4 × 2³⁰ is 0 in 32 bits. The overflow is reported, and the store goes to the
     // wrapped index.
     let found = agreed(wrong::scaled::ARTIFACT, 1, &[Argument::Number(1 << 30), slice(32)]);
@@ -204,7 +204,7 @@ fn index_that_wraps_into_bounds() {
 }
 
 #[test]
-fn shared_memory() {
+fn indices_beyond_shared_arrays_are_reported() {
     let found = agreed(wrong::beyond_shared::ARTIFACT, 1, &[slice(32)]);
     says(found, "index 32 is out of bounds of `tile`, which has 32 elements", "tile[thread::x() + 1]", [31, 0, 0]);
     let found = agreed(wrong::beyond_row::ARTIFACT, 1, &[slice(32)]);
@@ -212,7 +212,7 @@ fn shared_memory() {
 }
 
 #[test]
-fn assertions() {
+fn failed_assertions_are_reported() {
     let numbers = [Argument::Number(7), slice(40)];
     let found = agreed(wrong::asserted::ARTIFACT, 1, &numbers);
     says(
@@ -244,7 +244,7 @@ fn unchecked_form_has_no_trace_of_assertions() {
 }
 
 #[test]
-fn tables() {
+fn indices_beyond_tables_are_reported() {
     let found = agreed(wrong::beyond_table::ARTIFACT, 1, &[Argument::Number(3), slice(32)]);
     assert_eq!(found, None);
     let found = agreed(wrong::beyond_table::ARTIFACT, 1, &[Argument::Number(9), slice(32)]);
@@ -254,13 +254,13 @@ fn tables() {
 }
 
 #[test]
-fn column_beyond_its_row_inside_the_buffer() {
+fn a_column_beyond_its_row_is_reported() {
     let found = agreed(wrong::column::ARTIFACT, 1, &[view(&[4, 8], &[10, 1], 38)]);
     says(found, "index (0, 8) is out of bounds of `y`, which is 4 × 8", "y[(i / 8, i % 8 + 1)]", [7, 0, 0]);
 }
 
 #[test]
-fn views_moved_out_of_bounds() {
+fn views_moved_out_of_bounds_are_reported() {
     let found = agreed(wrong::far_row::ARTIFACT, 1, &[Argument::Number(2), view(&[4, 32], &[32, 1], 128), slice(32)]);
     assert_eq!(found, None);
     let found =
@@ -380,7 +380,7 @@ fn differences_and_products_may_be_less_than_an_operand() {
 }
 
 #[test]
-fn grids_that_a_device_function_chooses() {
+fn grids_that_a_device_function_chooses_are_known() {
     for (copies, blocks) in [(0, 2), (1, 2), (2, 2), (3, 6), (5, 10)] {
         let arguments = || [Argument::Number(copies), slice(40)];
         assert_eq!(agreed(wrong::in_chosen_grid::ARTIFACT, blocks, &arguments()), None);
@@ -414,7 +414,7 @@ fn repeated_violations_are_recorded_once() {
 }
 
 #[test]
-fn finding_in_a_device_function() {
+fn a_finding_in_a_device_function_has_its_caller() {
     let found = agreed(wrong::caller::ARTIFACT, 1, &[slice(16), slice(32)]);
     assert_eq!(found.as_ref().unwrap().place.callers.len(), 1);
     says(found, "index 16 is out of bounds of `x`, which has 16 elements", "x[i]", [16, 0, 0]);

@@ -107,12 +107,12 @@ fn extremes_of_bf16(checker: &Checker) {
 }
 
 #[test]
-fn cpu_extremes_of_bf16() {
+fn cpu_extremes_of_bf16_have_documented_results() {
     extremes_of_bf16(&Checker::new(None));
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_extremes_of_bf16() {
+fn gpu_extremes_of_bf16_have_documented_results() {
     extremes_of_bf16(&Checker::new(Some(Device::cuda(0).unwrap())));
 }

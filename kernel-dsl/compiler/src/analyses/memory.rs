@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn banks_by_the_stride() {
+    fn bank_conflicts_follow_from_the_stride() {
         let stride = |words: i64| ways(&by(|l| 4 * words * l), u32::MAX, 4, true);
         // Lanes with this stride use 32 / gcd(stride, 32) banks.
         assert_eq!([0, 1, 2, 3, 16, 32, 33].map(stride), [1, 1, 2, 1, 16, 32, 1]);
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn sectors_by_the_stride() {
+    fn sectors_follow_from_the_stride() {
         let rows = [[0; LANES]; 5];
         let cost = |f: fn(i64) -> i64, bytes, aligned| match sectors(&by(f), &rows, u32::MAX, bytes, aligned) {
             Cost::Global { sectors, least, .. } => (sectors, least),

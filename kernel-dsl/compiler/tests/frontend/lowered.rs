@@ -41,52 +41,52 @@ fn without_comments(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn kernels() {
+fn kernels_lower_to_the_accepted_ir() {
     KERNELS.into_iter().for_each(snapshots);
 }
 
 #[test]
-fn values() {
+fn values_lower_to_the_accepted_ir() {
     snapshots(include_str!("lowered/values.rs"));
 }
 
 #[test]
-fn control() {
+fn control_flow_lowers_to_the_accepted_ir() {
     snapshots(include_str!("lowered/control.rs"));
 }
 
 #[test]
-fn cases() {
+fn cases_lower_to_the_accepted_ir() {
     snapshots(include_str!("lowered/cases.rs"));
 }
 
 #[test]
-fn closures() {
+fn closures_lower_to_the_accepted_ir() {
     snapshots(include_str!("lowered/closures.rs"));
 }
 
 #[test]
-fn collectives() {
+fn collectives_lower_to_the_accepted_ir() {
     snapshots(include_str!("lowered/collectives.rs"));
 }
 
 #[test]
-fn gaps() {
+fn combined_constructs_lower_to_the_accepted_ir() {
     snapshots(include_str!("lowered/gaps.rs"));
 }
 
 #[test]
-fn iterate() {
+fn iteration_lowers_to_the_accepted_ir() {
     snapshots(include_str!("lowered/iterate.rs"));
 }
 
 #[test]
-fn functions() {
+fn functions_lower_to_the_accepted_ir() {
     snapshots(include_str!("lowered/functions.rs"));
 }
 
 #[test]
-fn memory() {
+fn memory_accesses_lower_to_the_accepted_ir() {
     snapshots(include_str!("lowered/memory.rs"));
 }
 

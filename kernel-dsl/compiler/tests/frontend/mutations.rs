@@ -41,12 +41,12 @@ fn survives(texts: &[&str], seed: u64) {
 }
 
 #[test]
-fn kernels_damaged() {
+fn damaged_kernels_cause_no_panic() {
     survives(&KERNELS, 1);
 }
 
 #[test]
-fn constructs_damaged() {
+fn damaged_constructs_cause_no_panic() {
     let texts = [
         include_str!("lowered/values.rs"),
         include_str!("lowered/control.rs"),
@@ -79,13 +79,13 @@ pub fn inline(x: &[u32], y: &mut [f32]) {
 "##;
 
 #[test]
-fn inline_ptx_damaged() {
+fn damaged_inline_ptx_causes_no_panic() {
     survives(&[INLINE], 3);
 }
 
 /// Tests modules, structs, enums and constants, as the macros accept them.
 #[test]
-fn items_damaged() {
+fn damaged_items_cause_no_panic() {
     let items = Marked::all(include_str!("../../../../tests/tests/language/constructs/items.rs"));
     let mut random = Random(3);
     for _ in 0..PROGRAMS / 4 {

@@ -39,31 +39,31 @@ fn refusals(text: &str) -> String {
 }
 
 #[test]
-fn outside_the_language() {
+fn syntax_outside_the_language_is_refused() {
     insta::assert_snapshot!(refusals(include_str!("refused/syntax.rs")));
 }
 
 #[test]
-fn attributes() {
+fn invalid_attributes_are_refused() {
     insta::assert_snapshot!(refusals(include_str!("refused/attributes.rs")));
 }
 
 #[test]
-fn names_types_and_mutability() {
+fn wrong_names_types_and_mutability_are_refused() {
     insta::assert_snapshot!(refusals(include_str!("refused/check.rs")));
 }
 
 #[test]
-fn instances() {
+fn invalid_instances_are_refused() {
     insta::assert_snapshot!(refusals(include_str!("refused/instances.rs")));
 }
 
 #[test]
-fn floats_of_16_bits() {
+fn arithmetic_in_16_bits_is_refused() {
     insta::assert_snapshot!(refusals(include_str!("refused/half.rs")));
 }
 
 #[test]
-fn not_all_threads_come() {
+fn divergent_barriers_are_refused() {
     insta::assert_snapshot!(refusals(include_str!("refused/convergence.rs")));
 }

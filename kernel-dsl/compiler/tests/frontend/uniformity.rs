@@ -21,7 +21,7 @@ fn converged_programs_are_accepted() {
 }
 
 #[test]
-fn room_for_parameters() {
+fn parameters_have_a_limited_size() {
     let refused = |numbers: usize| {
         let parameters: Vec<_> = (0..numbers).map(|i| format!("p{i}: u64")).collect();
         let text =

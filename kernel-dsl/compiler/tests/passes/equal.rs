@@ -29,7 +29,7 @@ fn programs_are_well_formed_and_do_something() {
 }
 
 #[test]
-fn each_pass_alone() {
+fn each_pass_keeps_values_alone() {
     for seed in seeds() {
         let kernel = generator::kernel(seed);
         let expected = run(&kernel);
@@ -44,7 +44,7 @@ fn each_pass_alone() {
 }
 
 #[test]
-fn all_passes_in_order() {
+fn all_passes_keep_values_in_order() {
     for seed in seeds() {
         let kernel = generator::kernel(seed);
         let expected = run(&kernel);
@@ -62,7 +62,7 @@ fn all_passes_in_order() {
 /// Checks that the checked form of a valid program stores what the program stores. Also checks that
 /// passes preserve the stores and reports of any checked form.
 #[test]
-fn checked_forms() {
+fn checked_forms_store_what_the_program_stores() {
     let mut right = 0;
     for seed in seeds() {
         let kernel = generator::kernel(seed);

@@ -25,7 +25,7 @@ fn with_source(line: &str, columns: [(u16, u16); 2]) -> Kernel {
 }
 
 #[test]
-fn register_array_in_a_rolled_loop() {
+fn register_array_in_a_rolled_loop_is_an_error() {
     let line = "    for i in 0..n { acc[i] += x[i]; acc[2 * i + 1] = 0.0; }";
     let (mut w, p) = Write::new(with_source(line, [(21, 35), (37, 57)]));
     let range = [w.n(0), p[1], w.n(1)];
@@ -50,7 +50,7 @@ fn spoiled(spoil: impl FnOnce(&mut Kernel)) -> Errors {
 }
 
 #[test]
-fn malformed() {
+fn malformed_ir_is_an_internal_error() {
     let cases: Vec<Errors> = vec![
         spoiled(|k| k.body.insts[7].op = Op::Constant(1 << 32)),
         spoiled(|k| k.body.insts.swap(7, 8)),

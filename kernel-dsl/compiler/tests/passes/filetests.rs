@@ -89,7 +89,7 @@ fn check(path: &Path, update: bool) -> Result<(), String> {
 }
 
 #[test]
-fn filetests() {
+fn filetests_have_the_accepted_results() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/passes/filetests");
     let update = std::env::var("UPDATE").is_ok_and(|v| v == "1");
     let mut paths: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();

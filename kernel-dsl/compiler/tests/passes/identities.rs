@@ -74,7 +74,7 @@ fn computed() -> impl Iterator<Item = Scalar> {
 }
 
 #[test]
-fn binary() {
+fn binary_identities_keep_values() {
     for ty in computed() {
         for op in operators(ty) {
             for c in special(ty) {
@@ -111,7 +111,7 @@ fn binary() {
 /// Tests a remainder of a remainder and a mask of a mask, which are merged if the constants allow
 /// it.
 #[test]
-fn narrowed_twice() {
+fn repeated_remainders_and_masks_keep_values() {
     for ty in [Scalar::U8, Scalar::I32, Scalar::U32, Scalar::U64, Scalar::Usize] {
         for op in [Binary::Rem, Binary::And] {
             for (first, second) in [(32, 8), (8, 32), (12, 4), (12, 8), (7, 7), (5, 1), (96, 33)] {
@@ -131,7 +131,7 @@ fn narrowed_twice() {
 }
 
 #[test]
-fn comparisons() {
+fn comparison_identities_keep_values() {
     let all = [Comparison::Eq, Comparison::Ne, Comparison::Lt, Comparison::Le, Comparison::Gt, Comparison::Ge];
     for ty in computed() {
         for op in &all[..if ty == Scalar::Bool { 2 } else { 6 }] {
@@ -159,7 +159,7 @@ fn comparisons() {
 }
 
 #[test]
-fn mul_add() {
+fn fused_identities_keep_values() {
     for ty in [Scalar::F32, Scalar::F64] {
         for a in special(ty) {
             for b in special(ty) {

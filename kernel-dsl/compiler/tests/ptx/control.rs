@@ -532,7 +532,7 @@ fn random_kernels_store_what_their_ir_says() {
 
 /// Tests two carried values that are swapped, a carried truth value, a `break` and a `continue`.
 #[test]
-fn every_construct() {
+fn every_construct_is_emitted() {
     let mut b = Builder::new(kernel());
     let out = b.value(Op::Parameter(0), Type::Global);
     let n = b.value(Op::Parameter(1), U32);

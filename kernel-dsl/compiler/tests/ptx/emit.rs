@@ -109,7 +109,7 @@ pub fn saxpy(a: f32, x: &[f32], y: &mut [f32]) {
 }";
 
 #[test]
-fn saxpy() {
+fn saxpy_is_emitted() {
     let mut k = kernel("saxpy", SAXPY);
     scalar(&mut k, "a", Scalar::F32);
     slice(&mut k, "x", Scalar::F32, false);
@@ -155,7 +155,7 @@ pub fn matmul<const T: usize>(a: View<f32, 2>, b: View<f32, 2>, mut c: ViewMut<f
 
 /// Tests nested loops that carry an accumulator through both, with padded shared memory.
 #[test]
-fn matmul() {
+fn matmul_is_emitted() {
     let mut k = kernel("matmul_16", MATMUL);
     k.rust_name = "matmul::<16>".into();
     k.block = BlockExtents::fixed([16, 16, 1]);
@@ -304,7 +304,7 @@ impl Family {
 }
 
 #[test]
-fn every_unary_operator() {
+fn every_unary_operator_is_emitted() {
     use Unary::*;
     let mut f = Family::new("unary");
     for s in Scalar::ALL {
@@ -332,7 +332,7 @@ fn every_unary_operator() {
 }
 
 #[test]
-fn every_binary_operator() {
+fn every_binary_operator_is_emitted() {
     use Binary::*;
     let mut f = Family::new("binary");
     for s in Scalar::ALL {
@@ -373,7 +373,7 @@ fn every_binary_operator() {
 }
 
 #[test]
-fn every_comparison_and_selection() {
+fn every_comparison_and_selection_is_emitted() {
     use Comparison::*;
     let mut f = Family::new("compare");
     for s in Scalar::ALL {
@@ -403,7 +403,7 @@ fn every_comparison_and_selection() {
 }
 
 #[test]
-fn every_cast() {
+fn every_cast_is_emitted() {
     let mut f = Family::new("cast");
     for from in Scalar::ALL {
         for to in Scalar::ALL {
@@ -418,7 +418,7 @@ fn every_cast() {
 }
 
 #[test]
-fn every_bitcast() {
+fn every_bitcast_is_emitted() {
     let mut f = Family::new("bitcast");
     for from in Scalar::ALL {
         for to in Scalar::ALL {
@@ -431,7 +431,7 @@ fn every_bitcast() {
 }
 
 #[test]
-fn every_shuffle_and_vote() {
+fn every_shuffle_and_vote_is_emitted() {
     let mut f = Family::new("warp");
     let selector = f.read(Scalar::U32);
     for width in [2, 32] {
@@ -457,7 +457,7 @@ fn every_shuffle_and_vote() {
 /// Tests loads and stores of 1 to 8 elements of every type, with and without a guard, in global and
 /// shared memory.
 #[test]
-fn every_access() {
+fn every_access_is_emitted() {
     let mut f = Family::new("access");
     f.b.kernel.shared.push(SharedArray {
         name: "s".into(),
@@ -494,7 +494,7 @@ fn every_access() {
 /// Tests addresses of every form: with constant and variable strides and indices, in global and
 /// shared memory.
 #[test]
-fn every_address() {
+fn every_address_is_emitted() {
     let mut f = Family::new("address");
     f.b.kernel.shared.push(SharedArray {
         name: "s".into(),

@@ -97,7 +97,7 @@ const TAKEN: &[(&str, &str)] = &[
 
 /// Checks how accepted blocks are printed, and which side effects are known.
 #[test]
-fn blocks() {
+fn accepted_blocks_print_their_code() {
     let mut told = String::new();
     for (text, operands) in TAKEN {
         let source = source(text, operands);
@@ -121,7 +121,7 @@ fn blocks() {
 }
 
 #[test]
-fn mistakes() {
+fn mistakes_have_their_messages() {
     let ab = "a = in(u32), b = in(u32), d = out(u32)";
     let told: Vec<String> = [
         ("add.u32 {d}, {a};", "a = in(u32), d = out(u32)"),
@@ -173,7 +173,7 @@ fn mistakes() {
 
 /// Checks that an error names the first target with a feature.
 #[test]
-fn targets() {
+fn errors_name_the_first_target_with_the_feature() {
     let source = source("bmsk.clamp.b32 {d}, 3, 4; cvt.rn.bf16.f32 {h}, 1.0;", "d = out(u32), h = out(bf16)");
     let told: Vec<String> = [Target::SM_61, Target::SM_75]
         .map(|target| source.check(Some(target)).unwrap_err())
@@ -196,7 +196,7 @@ fn targets() {
 /// Checks that no text makes the reader panic or loop, and that ptxas accepts the PTX made from
 /// accepted ones.
 #[test]
-fn changed_blocks() {
+fn changed_blocks_cause_no_panic() {
     let words: Vec<&str> = TAKEN.iter().flat_map(|(text, _)| pieces(text)).collect();
     let mut random = Random(61);
     let (mut taken, mut assembled) = (0, 0);
@@ -217,7 +217,7 @@ fn changed_blocks() {
 
 /// Tests texts that are meant to be slow or deep.
 #[test]
-fn deep_and_long_blocks() {
+fn deep_and_long_blocks_end() {
     let many = |s: &str| s.repeat(50_000);
     for text in [
         many("{"),

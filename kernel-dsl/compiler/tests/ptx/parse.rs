@@ -81,7 +81,7 @@ fn printed_text_assembles_to_the_same_code() {
 /// Checks texts of old versions, and forms that few compilers write: ptxas accepts them, and their
 /// printed form.
 #[test]
-fn legal_forms_of_all_versions() {
+fn legal_forms_of_all_versions_parse() {
     for path in files("tests/ptx/legal", "ptx") {
         let text = read(&path);
         let module = parsed(&text, &path);
@@ -96,7 +96,7 @@ fn legal_forms_of_all_versions() {
 }
 
 #[test]
-fn everything() {
+fn every_statement_is_printed_in_its_form() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ptx/everything.ptx");
     let text = read(&path);
     let printed = parsed(&text, &path).to_string();
@@ -109,7 +109,7 @@ fn everything() {
 
 /// Checks that every statement knows its line.
 #[test]
-fn lines() {
+fn statements_have_their_lines() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ptx/everything.ptx");
     let text = read(&path);
     let module = parsed(&text, &path);
@@ -123,7 +123,7 @@ fn lines() {
 }
 
 #[test]
-fn mistakes() {
+fn mistakes_have_their_messages() {
     let mut told = String::new();
     let cases = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ptx/mistakes.txt"));
     for case in cases.split("----\n").skip(1) {
@@ -139,7 +139,7 @@ fn mistakes() {
 /// Checks that no text makes the parser panic, and that it prints accepted texts in a form that it
 /// and ptxas accept.
 #[test]
-fn changed_texts() {
+fn changed_texts_cause_no_panic() {
     let texts: Vec<String> = others().into_iter().map(|(_, t)| t).collect();
     let words: Vec<&str> = texts.iter().flat_map(|t| pieces(t)).filter(|p| !p.trim().is_empty()).collect();
     let mut random = Random(0);
@@ -177,7 +177,7 @@ fn changed_texts() {
 
 /// Tests texts that are meant to be slow or deep.
 #[test]
-fn deep_and_long_texts() {
+fn deep_and_long_texts_end() {
     let module = |body: &str| format!(".version 6.0\n.target sm_61\n.address_size 64\n.func f() {{\n{body}\n}}\n");
     let many = |s: &str| s.repeat(100_000);
     for text in [

@@ -301,7 +301,7 @@ fn trap(opcode: Opcode, modifiers: &[Modifier], operands: impl FnOnce(&mut Sampl
 }
 
 #[test]
-fn forms_that_look_legal() {
+fn forms_that_look_legal_are_rejected() {
     use Modifier::*;
     let three = |ty: Type| move |s: &mut Sample| (0..3).map(|_| register(s, ty)).collect::<Vec<_>>();
     let two = |ty: Type| move |s: &mut Sample| (0..2).map(|_| register(s, ty)).collect::<Vec<_>>();
@@ -392,7 +392,7 @@ fn names_and_labels_are_checked() {
 
 /// Checks that special registers exist from their target and version on.
 #[test]
-fn special_registers() {
+fn special_registers_exist_from_their_target_on() {
     if !ptx_support::installed() {
         return;
     }

@@ -286,7 +286,7 @@ fn rows_in_halves(bytes: &[u8], rows: usize, heads: usize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn rows_in_halves() {
+    fn rows_of_a_head_are_split_into_halves() {
         // Two heads of four rows, of two bytes each.
         let bytes: Vec<u8> = (0..8).flat_map(|row| [row, 10 + row]).collect();
         let halves = super::rows_in_halves(&bytes, 8, 2);

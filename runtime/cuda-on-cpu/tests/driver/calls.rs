@@ -89,8 +89,8 @@ fn rectangles_and_boxes_are_copied() {
 }
 
 #[test]
-fn fills_of_each_element_size() {
-    inside!("fills_of_each_element_size", &[], || {
+fn fills_repeat_elements_of_each_size() {
+    inside!("fills_repeat_elements_of_each_size", &[], || {
         context();
         let at = allocate(32);
         let s = stream();

@@ -49,7 +49,7 @@ fn values_follow_an_equals_sign_or_a_space() {
 }
 
 #[test]
-fn usage_version_and_exit_codes() {
+fn usage_version_and_exit_codes_are_conventional() {
     for option in ["--help", "-h"] {
         let output = run(&[option]);
         assert!(common::expect_good(&output).contains("CUDA_ON_CPU_CHECKS"));

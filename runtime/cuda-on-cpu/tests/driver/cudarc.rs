@@ -161,8 +161,8 @@ fn module_variables_keep_their_values() {
 }
 
 #[test]
-fn function_attributes_and_occupancy() {
-    inside!("function_attributes_and_occupancy", &[], || {
+fn function_attributes_and_occupancy_are_correct() {
+    inside!("function_attributes_and_occupancy_are_correct", &[], || {
         let context = CudaContext::new(0).unwrap();
         let module = module(&context);
         let (sum, small) = (module.load_function("sum").unwrap(), module.load_function("small").unwrap());

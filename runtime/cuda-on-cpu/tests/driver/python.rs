@@ -28,7 +28,7 @@ fn kernels_print_allocate_and_assert() {
 }
 
 #[test]
-fn calls_without_a_current_context() {
+fn calls_work_without_a_current_context() {
     run("without_context.py");
 }
 
@@ -53,7 +53,7 @@ fn graphs_are_inspected_and_changed() {
 }
 
 #[test]
-fn launches_in_steps() {
+fn launches_are_built_in_steps() {
     run("stepwise.py");
 }
 

@@ -17,9 +17,9 @@ fn logs(test: &str, settings: &[(&str, &str)], expected: &[&str], body: impl FnO
 }
 
 #[test]
-fn calls_in_the_wrong_order() {
+fn calls_in_the_wrong_order_are_refused() {
     let expected = ["cuDeviceGet: CUDA_ERROR_NOT_INITIALIZED", "cuMemAlloc_v2: CUDA_ERROR_INVALID_CONTEXT"];
-    logs("calls_in_the_wrong_order", &[], &expected, || {
+    logs("calls_in_the_wrong_order_are_refused", &[], &expected, || {
         let (mut device, mut address, mut version) = (0, 0, 0);
         gives!(CUDA_ERROR_NOT_INITIALIZED, cuDeviceGet(&mut device, 0));
         gives!(CUDA_ERROR_NOT_INITIALIZED, cuMemAlloc_v2(&mut address, 4));
@@ -41,14 +41,14 @@ fn calls_in_the_wrong_order() {
 }
 
 #[test]
-fn invalid_handles() {
+fn invalid_handles_are_refused() {
     let expected = [
         "cuStreamSynchronize: CUDA_ERROR_INVALID_HANDLE: the stream 0x",
         "is not a valid stream",
         "cuLaunchKernel: CUDA_ERROR_INVALID_HANDLE: the function is null",
         "cuModuleUnload: CUDA_ERROR_INVALID_HANDLE: the module is null",
     ];
-    logs("invalid_handles", &[], &expected, || {
+    logs("invalid_handles_are_refused", &[], &expected, || {
         let context = context();
         let foreign = ptr::without_provenance_mut::<c_void>(0x5555_1234_5678);
         let (mut stream, mut event) = (null_mut(), null_mut());
@@ -83,8 +83,8 @@ fn invalid_handles() {
 }
 
 #[test]
-fn null_result_pointers() {
-    logs("null_result_pointers", &[], &["a pointer to a result is null"], || {
+fn null_result_pointers_are_refused() {
+    logs("null_result_pointers_are_refused", &[], &["a pointer to a result is null"], || {
         gives!(CUDA_ERROR_INVALID_VALUE, cuDriverGetVersion(null_mut()));
         context();
         gives!(CUDA_ERROR_INVALID_VALUE, cuDeviceGetCount(null_mut()));
@@ -104,13 +104,13 @@ fn null_result_pointers() {
 }
 
 #[test]
-fn invalid_addresses() {
+fn invalid_addresses_are_refused() {
     let expected = [
         "cuMemcpyHtoD_v2: CUDA_ERROR_INVALID_VALUE: 5 bytes at byte 0 exceed the allocation of 4 bytes at 0x",
         "cuMemFree_v2: CUDA_ERROR_INVALID_VALUE: no allocation that can be freed in this way begins at 0x",
         "cuMemAlloc_v2: CUDA_ERROR_OUT_OF_MEMORY: the device has no",
     ];
-    logs("invalid_addresses", &[("CUDA_ON_CPU_MEMORY", "1M")], &expected, || {
+    logs("invalid_addresses_are_refused", &[("CUDA_ON_CPU_MEMORY", "1M")], &expected, || {
         context();
         let (mut host, mut address) = ([0u8; 16], 0);
         let at = allocate(4);
@@ -158,9 +158,9 @@ fn invalid_addresses() {
 }
 
 #[test]
-fn invalid_modules() {
+fn invalid_modules_are_refused() {
     let expected = ["cuModuleLoadData: CUDA_ERROR_INVALID_PTX: ptx error: line 4", "machine code"];
-    logs("invalid_modules", &[], &expected, || {
+    logs("invalid_modules_are_refused", &[], &expected, || {
         context();
         let head = ".version 6.0\n.target sm_61\n.address_size 64\n";
         for (text, code) in [
@@ -205,8 +205,8 @@ fn invalid_modules() {
 }
 
 #[test]
-fn invalid_launches() {
-    logs("invalid_launches", &[], &["cuLaunchKernel: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: `small`"], || {
+fn invalid_launches_are_refused() {
+    logs("invalid_launches_are_refused", &[], &["cuLaunchKernel: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: `small`"], || {
         context();
         let (empty, small, store, sum) = (function("empty"), function("small"), function("store"), function("sum"));
         let shape = |f, grid: [u32; 3], block: [u32; 3], shared| {
@@ -342,10 +342,10 @@ fn an_endless_kernel_is_stopped() {
 }
 
 #[test]
-fn unsupported_and_unknown_functions() {
+fn unsupported_and_unknown_functions_are_refused() {
     let expected =
         ["cuMipmappedArrayCreate: CUDA_ERROR_NOT_SUPPORTED: the function is not supported: textures have one level"];
-    logs("unsupported_and_unknown_functions", &[], &expected, || {
+    logs("unsupported_and_unknown_functions_are_refused", &[], &expected, || {
         context();
         let mut array = null_mut();
         gives!(CUDA_ERROR_NOT_SUPPORTED, cuMipmappedArrayCreate(&mut array, ptr::null(), 1));

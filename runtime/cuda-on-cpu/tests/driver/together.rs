@@ -59,8 +59,8 @@ fn eight_threads_have_a_context_each() {
 
 /// Runs inside the processes of the test below.
 #[test]
-fn one_of_two() {
-    inside!("one_of_two", &[], || work(&CudaContext::new(0).unwrap(), 5));
+fn one_of_two_processes_computes() {
+    inside!("one_of_two_processes_computes", &[], || work(&CudaContext::new(0).unwrap(), 5));
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn two_processes_are_independent() {
     let run = |_| {
         let mut command = command(program.to_str().unwrap());
         command
-            .args(["--exact", "together::one_of_two", "--nocapture"])
+            .args(["--exact", "together::one_of_two_processes_computes", "--nocapture"])
             .env("CUDA_ON_CPU_TEST", "1")
             .env("CUDA_ON_CPU_LOG", &log);
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn orders_and_broadcasts() {
+    fn views_are_reordered_and_broadcast() {
         let device = Device::cpu();
         let x = device.zeros::<f32>(24).unwrap();
         let view = x.view([2, 3, 4]).unwrap().strided();

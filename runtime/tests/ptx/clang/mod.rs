@@ -11,7 +11,7 @@ fn modules() -> [Module; 3] {
 }
 
 #[test]
-fn a_machine_with_a_stack() {
+fn a_stack_machine_computes_its_programs() {
     let (n, length) = (48, 20);
     let programs: Vec<u8> = numbers(1).map(|x| x as u8).take(n * length).collect();
     let operate = |what: u8, a: i32, b: i32| match what {
@@ -57,7 +57,7 @@ fn pair(re: f64, im: f64, weight: f32, tags: [i16; 3], mark: i8) -> Vec<u8> {
 }
 
 #[test]
-fn structures_by_value() {
+fn structures_are_passed_by_value() {
     let (re, im) = (0.5, -2.0);
     let (mut given, mut expected) = (Vec::new(), Vec::new());
     for i in 0..40u8 {
@@ -78,7 +78,7 @@ fn structures_by_value() {
 }
 
 #[test]
-fn functions_from_a_table() {
+fn functions_of_a_table_are_called() {
     let x: Vec<f32> = (0..60u8).map(|i| f32::from(i) * 0.5 - 7.25).collect();
     let which: Vec<i32> = numbers(2).map(|x| (x & 63) as i32).take(60).collect();
     let expected = x.iter().zip(&which).map(|(x, which)| {
@@ -97,7 +97,7 @@ fn functions_from_a_table() {
 }
 
 #[test]
-fn a_merge_sort() {
+fn a_merge_sort_sorts_each_block() {
     let keys: Vec<u64> = numbers(3).map(|x| x >> (x & 63)).take(256).collect();
     let mut expected = keys.clone();
     expected.chunks_exact_mut(128).for_each(|block| block.sort_unstable());
@@ -107,7 +107,7 @@ fn a_merge_sort() {
 }
 
 #[test]
-fn products_of_256_bits() {
+fn products_of_256_bits_are_exact() {
     let words = |seed| numbers(seed).map(|x| x as u32).take(33 * 8).collect::<Vec<u32>>();
     let (a, b) = (words(4), words(5));
     let mut expected = Vec::new();
@@ -128,7 +128,7 @@ fn products_of_256_bits() {
 }
 
 #[test]
-fn integers_of_every_width() {
+fn integers_of_every_width_agree_with_rust() {
     let a: Vec<i8> = numbers(6).map(|x| x as i8).take(64).collect();
     let b: Vec<u16> = numbers(7).map(|x| x as u16).take(64).collect();
     let c: Vec<i64> = numbers(8).map(|x| x as i64 >> (x & 31)).take(64).collect();
@@ -149,7 +149,7 @@ fn integers_of_every_width() {
 }
 
 #[test]
-fn sums_by_atomics() {
+fn atomics_count_and_sum() {
     // Small integers, whose sum is exact in any order.
     let x: Vec<f32> = numbers(9).map(|x| (x % 23) as f32).take(150).collect();
     let mut bins = [0i32; 8];
@@ -164,7 +164,7 @@ fn sums_by_atomics() {
 }
 
 #[test]
-fn sums_within_warps() {
+fn warps_sum_and_vote() {
     let x: Vec<i32> = numbers(10).map(|x| x as i32).take(128).collect();
     let sums: Vec<i32> = x.chunks_exact(32).map(|w| w.iter().fold(0, |s: i32, x| s.wrapping_add(*x))).collect();
     let odd = x.chunks_exact(32).map(|w| w.iter().rev().fold(0, |bits: u32, x| bits << 1 | (x & 1) as u32));
@@ -176,7 +176,7 @@ fn sums_within_warps() {
 }
 
 #[test]
-fn cubic_roots() {
+fn cubic_roots_have_the_bits_of_rust() {
     let x: Vec<f64> = (0..70u8).map(|i| f64::from(i) * 13.7 + 0.3).collect();
     let (mut roots, mut steps) = (Vec::new(), Vec::new());
     for &x in &x {

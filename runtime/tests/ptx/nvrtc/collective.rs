@@ -12,14 +12,14 @@ fn integers(seed: u64, n: usize, most: u64) -> Vec<i32> {
 }
 
 #[test]
-fn a_tree_in_shared_memory() {
+fn a_tree_in_shared_memory_sums_each_block() {
     let x = integers(1, 1000, 1000);
     let out = Kernel::of(&collective(), "reduce_tree", 4, 256).read(&x).written(&[0i32; 4]).bits(1000).run();
     assert_eq!(out.get::<i32>(0), x.chunks(256).map(|c| c.iter().sum()).collect::<Vec<i32>>());
 }
 
 #[test]
-fn sums_by_shuffles() {
+fn shuffles_sum_each_block() {
     let x = singles(2, 777);
     let out = Kernel::of(&collective(), "reduce_warps", 1, 128).read(&x).written(&[0f32]).bits(777).run();
     // The order of the kernel: by thread, then by halves of a warp, then of the block.
@@ -34,7 +34,7 @@ fn sums_by_shuffles() {
 }
 
 #[test]
-fn last_block_sums() {
+fn the_last_block_sums_all_parts() {
     let x: Vec<u32> = numbers(3).take(500).map(|x| x as u32).collect();
     let out = Kernel::of(&collective(), "reduce_last_block", 8, 64)
         .read(&x)
@@ -48,7 +48,7 @@ fn last_block_sums() {
 }
 
 #[test]
-fn running_sums() {
+fn running_sums_agree_with_rust() {
     let x = integers(4, 200, 50);
     let sums: Vec<i32> = x.iter().scan(0, |s, v| Some(std::mem::replace(s, *s + v) + v)).collect();
     let kernel = Kernel::of(&collective(), "scan_block", 1, 256).shared(2048);
@@ -65,7 +65,7 @@ fn running_sums() {
 }
 
 #[test]
-fn a_bitonic_network() {
+fn a_bitonic_network_sorts() {
     let x = integers(6, 512, 1 << 30);
     let out = Kernel::of(&collective(), "sort_bitonic", 2, 256).written(&x).run();
     let mut sorted = x;
@@ -74,7 +74,7 @@ fn a_bitonic_network() {
 }
 
 #[test]
-fn bins() {
+fn a_histogram_counts_every_value() {
     let x: Vec<u8> = numbers(7).take(3000).map(|x| (x & x >> 8) as u8).collect();
     let out = Kernel::of(&collective(), "histogram", 3, 256).read(&x).written(&[0u32; 256]).bits(3000).run();
     let mut bins = vec![0u32; 256];
@@ -83,7 +83,7 @@ fn bins() {
 }
 
 #[test]
-fn compaction_by_ballot() {
+fn ballots_compact_positive_values() {
     let x = integers(8, 300, 100);
     let out = Kernel::of(&collective(), "compact_positive", 3, 128)
         .read(&x)
@@ -98,7 +98,7 @@ fn compaction_by_ballot() {
 }
 
 #[test]
-fn the_game_of_life() {
+fn the_game_of_life_follows_its_rules() {
     let x: Vec<u32> = numbers(9).take(20).map(|x| x as u32).collect();
     let out = Kernel::of(&collective(), "life", 20, 32).read(&x).written(&[7u32; 20]).bits(20).run();
     let cell = |r: usize, c: usize| x[r % 20] >> (c % 32) & 1;

@@ -12,14 +12,14 @@ fn wide(x: Vec<f32>) -> impl Iterator<Item = f64> {
 }
 
 #[test]
-fn a_line() {
+fn saxpy_has_the_bits_of_rust() {
     let (x, y) = (singles(1, 500), singles(2, 500));
     let out = Kernel::of(&numeric(), "saxpy", 2, 96).bits(500).float(1.7).read(&x).written(&y).run();
     assert_eq!(out.get::<f32>(0), x.iter().zip(&y).map(|(x, y)| 1.7f32.mul_add(*x, *y)).collect::<Vec<_>>());
 }
 
 #[test]
-fn a_tiled_product() {
+fn a_tiled_product_agrees_with_rust() {
     let n = 37;
     let (a, b) = (singles(3, n * n), singles(4, n * n));
     let out = Kernel::of(&numeric(), "matmul", 1, 1)
@@ -35,7 +35,7 @@ fn a_tiled_product() {
 }
 
 #[test]
-fn five_points() {
+fn a_five_point_stencil_agrees_with_rust() {
     let (w, h) = (20, 13);
     let x: Vec<f64> = singles(5, w * h).into_iter().map(f64::from).collect();
     let out = Kernel::of(&numeric(), "stencil", 1, 1)
@@ -54,7 +54,7 @@ fn five_points() {
 }
 
 #[test]
-fn a_sparse_product() {
+fn a_sparse_product_agrees_with_rust() {
     let counts: Vec<usize> = numbers(6).take(50).map(|x| (x % 9) as usize).collect();
     let start: Vec<i32> = std::iter::once(0)
         .chain(counts.iter().scan(0, |s, n| {
@@ -82,7 +82,7 @@ fn a_sparse_product() {
 }
 
 #[test]
-fn a_transform() {
+fn a_fourier_transform_is_near_its_definition() {
     let x = singles(10, 2 * 64 * 3);
     let out = Kernel::of(&numeric(), "fft64", 3, 64).read(&x).written(&vec![0f32; x.len()]).run();
     let expected = (0..3).flat_map(|b| (0..64).flat_map(move |k| [(b, k, false), (b, k, true)]));
@@ -99,7 +99,7 @@ fn a_transform() {
 }
 
 #[test]
-fn attention() {
+fn attention_agrees_with_rust() {
     let (n, d) = (24, 16);
     let (q, k, v) = (singles(11, n * d), singles(12, n * d), singles(13, n * d));
     let out = Kernel::of(&numeric(), "attention", n as u32, 32)
@@ -124,7 +124,7 @@ fn attention() {
 }
 
 #[test]
-fn quantized_products() {
+fn quantized_products_agree_with_rust() {
     let (rows, words) = (40, 12);
     let a: Vec<i32> = numbers(14).take(rows * words).map(|x| x as i32).collect();
     let b: Vec<i32> = numbers(15).take(words).map(|x| x as i32).collect();
@@ -146,7 +146,7 @@ fn quantized_products() {
 }
 
 #[test]
-fn forces() {
+fn forces_agree_with_rust() {
     let n = 33;
     let p = singles(17, 4 * n);
     let out = Kernel::of(&numeric(), "bodies", 2, 32).read(&p).written(&vec![0f32; 4 * n]).bits(n as u64).run();
@@ -165,7 +165,7 @@ fn forces() {
 }
 
 #[test]
-fn escapes() {
+fn escapes_of_the_mandelbrot_set_agree_with_rust() {
     let (w, h, most) = (40usize, 30usize, 60i32);
     let out = Kernel::of(&numeric(), "mandelbrot", 1, 1)
         .shape([5, 4, 1], [8, 8, 1])
@@ -189,7 +189,7 @@ fn escapes() {
 }
 
 #[test]
-fn compensated_sums() {
+fn compensated_sums_agree_with_rust() {
     let x = singles(18, 2000);
     let out = Kernel::of(&numeric(), "kahan", 1, 7).read(&x).written(&[0f32; 7]).bits(2000).run();
     let sum = |t: usize| {
@@ -206,7 +206,7 @@ fn compensated_sums() {
 }
 
 #[test]
-fn directed_roundings() {
+fn directed_roundings_agree_with_rust() {
     let (a, b) = (singles(19, 64), singles(20, 64));
     let out = Kernel::of(&numeric(), "directed", 1, 64).read(&a).read(&b).written(&vec![0f32; 512]).bits(64).run();
     let out = out.get::<f32>(0);

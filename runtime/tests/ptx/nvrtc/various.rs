@@ -8,7 +8,7 @@ fn various() -> Module {
 }
 
 #[test]
-fn hashes_of_text() {
+fn hashes_of_text_agree_with_rust() {
     let text: Vec<u8> = numbers(1).take(400).map(|x| b' ' + (x % 90) as u8).collect();
     let start: Vec<i32> = (0..=40).map(|i| i * i / 4).collect();
     let out = Kernel::of(&various(), "hash_text", 2, 32).read(&text).read(&start).written(&[0u32; 40]).bits(40).run();
@@ -19,7 +19,7 @@ fn hashes_of_text() {
 }
 
 #[test]
-fn a_table_with_open_addresses() {
+fn a_table_with_open_addresses_keeps_its_keys() {
     let keys: Vec<u32> = numbers(2).take(100).map(|x| x as u32 % 80).collect();
     let out = Kernel::of(&various(), "insert", 4, 32)
         .read(&keys)
@@ -39,7 +39,7 @@ fn a_table_with_open_addresses() {
 }
 
 #[test]
-fn counters_into_random_numbers() {
+fn random_numbers_agree_with_rust() {
     let out = Kernel::of(&various(), "random_numbers", 2, 32).written(&[0u32; 60]).bits(7).bits(60).run();
     let philox = |i: u32| {
         let (mut c0, mut c1, mut k) = (i, 0u32, 7u32);
@@ -54,7 +54,7 @@ fn counters_into_random_numbers() {
 }
 
 #[test]
-fn distances_of_words() {
+fn distances_of_words_agree_with_rust() {
     let (la, lb, n) = (20usize, 30usize, 40usize);
     let letters = |seed, n: usize| numbers(seed).take(n).map(|x| (x % 3) as u8).collect::<Vec<u8>>();
     let (a, b) = (letters(3, la * n), letters(4, lb * n));
@@ -85,7 +85,7 @@ fn distances_of_words() {
 }
 
 #[test]
-fn loops_of_any_length() {
+fn loops_of_any_length_agree_with_rust() {
     let x: Vec<u64> = (1..=64).chain([6171, 837799]).collect();
     let out = Kernel::of(&various(), "collatz", 3, 32).read(&x).written(&[0i32; 66]).bits(66).run();
     let steps = |x: &u64| {
@@ -97,7 +97,7 @@ fn loops_of_any_length() {
 }
 
 #[test]
-fn tricks_with_bits() {
+fn tricks_with_bits_agree_with_rust() {
     let x: Vec<u32> = [0, 1, 0x8000_0000, u32::MAX].into_iter().chain(numbers(5).map(|x| x as u32)).take(50).collect();
     let out = Kernel::of(&various(), "tricks", 2, 32).read(&x).written(&[0u32; 400]).bits(50).run().get::<u32>(0);
     for (i, &v) in x.iter().enumerate() {
@@ -120,7 +120,7 @@ fn tricks_with_bits() {
 }
 
 #[test]
-fn quotients_of_64_bits() {
+fn quotients_of_64_bits_agree_with_rust() {
     let x: Vec<i64> = numbers(6).take(60).enumerate().map(|(i, x)| x as i64 >> (i % 60)).collect();
     let b: Vec<i64> = x.iter().rev().map(|x| if *x as u32 == 0 { 3 } else { *x }).collect();
     let out =
@@ -138,7 +138,7 @@ fn quotients_of_64_bits() {
 }
 
 #[test]
-fn a_structure_and_a_switch() {
+fn a_structure_and_a_switch_agree_with_rust() {
     let low = [-0.5f32, -0.5, -0.5];
     let high = [0.5f32, 0.6, 0.7];
     let mut structure: Vec<u8> = bytemuck::cast_slice(&[low, high]).to_vec();
@@ -170,7 +170,7 @@ fn a_structure_and_a_switch() {
 }
 
 #[test]
-fn functions_by_their_addresses() {
+fn functions_are_called_by_their_addresses() {
     let x: Vec<i32> = numbers(8).take(64).map(|x| (x % 2000) as i32 - 1000).collect();
     let out = Kernel::of(&various(), "dispatch", 2, 32).read(&x).written(&[0i32; 64]).bits(64).run();
     let expected = x.iter().enumerate().map(|(i, x)| {
@@ -196,7 +196,7 @@ fn erf(x: f64) -> f64 {
 }
 
 #[test]
-fn the_math_library_in_single() {
+fn the_math_library_is_accurate_in_single() {
     // The last values take the slow path of the reduction by 2π.
     let x: Vec<f32> = (0..90).map(|i| (i as f32 - 45.0) * 0.37).chain([1e5, 3.7e6, -2.5e9, 1e20, 7e30, -0.0]).collect();
     let n = x.len();
@@ -223,7 +223,7 @@ fn the_math_library_in_single() {
 }
 
 #[test]
-fn the_math_library_in_double() {
+fn the_math_library_is_accurate_in_double() {
     let x: Vec<f64> = (0..90).map(|i| (f64::from(i) - 45.0) * 0.37).chain([1e5, 3.7e6, -2.5e9, 1e15]).collect();
     let n = x.len();
     let out = Kernel::of(&various(), "doubles", 3, 32).read(&x).written(&vec![0f64; 6 * n]).bits(n as u64).run();

@@ -173,7 +173,7 @@ fn run(
 
 /// Checks the lanes one after the other, each on the value that the previous one stored.
 #[test]
-fn every_atomic_operation() {
+fn every_atomic_operation_matches_its_definition() {
     let mut count = 0u64;
     for row in ROWS.iter().filter(|r| matches!(r.opcode, Opcode::Atom | Opcode::Red)) {
         for modifiers in choices(row) {

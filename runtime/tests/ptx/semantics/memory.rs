@@ -105,7 +105,7 @@ fn list(prefix: &str, count: usize) -> String {
 }
 
 #[test]
-fn every_load() {
+fn every_load_reads_its_bytes() {
     let mut count = 0;
     for row in ROWS.iter().filter(|r| matches!(r.opcode, Opcode::Ld | Opcode::Ldu)) {
         for modifiers in choices(row) {
@@ -135,7 +135,7 @@ fn every_load() {
 }
 
 #[test]
-fn every_store() {
+fn every_store_writes_its_bytes() {
     let mut count = 0;
     for row in ROWS.iter().filter(|r| r.opcode == Opcode::St) {
         for modifiers in choices(row) {

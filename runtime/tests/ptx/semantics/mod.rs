@@ -140,37 +140,37 @@ fn check(wanted: impl Fn(&FormRow) -> bool) -> usize {
 }
 
 #[test]
-fn arithmetic_and_carries() {
+fn arithmetic_and_carries_match_their_definition() {
     let count = check(|row| integer::ARITHMETIC.contains(&row.opcode));
     assert!(count > 250, "{count}");
 }
 
 #[test]
-fn bits() {
+fn bit_operations_match_their_definition() {
     let count = check(|row| integer::BITS.contains(&row.opcode));
     assert!(count > 60, "{count}");
 }
 
 #[test]
-fn floats_that_are_rounded_or_approximate() {
+fn floats_are_rounded_or_approximated_as_defined() {
     let count = check(|row| float::OPCODES.contains(&row.opcode));
     assert!(count > 80, "{count}");
 }
 
 #[test]
-fn comparisons() {
+fn comparisons_match_their_definition() {
     let count = check(|row| compare::OPCODES.contains(&row.opcode));
     assert!(count > 3000, "{count}");
 }
 
 #[test]
-fn conversions_of_integers() {
+fn integers_convert_as_defined() {
     let count = check(|row| row.opcode == Opcode::Cvt && of_float(row) == Some(false));
     assert!(count > 400, "{count}");
 }
 
 #[test]
-fn conversions_of_floats() {
+fn floats_convert_as_defined() {
     let count = check(|row| row.opcode == Opcode::Cvt && of_float(row) == Some(true));
     assert!(count > 400, "{count}");
 }
@@ -182,7 +182,7 @@ fn of_float(row: &FormRow) -> Option<bool> {
 }
 
 #[test]
-fn parts_of_words() {
+fn video_operations_match_their_definition() {
     let count = check(|row| video::has(row.opcode));
     assert!(count > 1500, "{count}");
 }

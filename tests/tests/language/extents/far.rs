@@ -136,7 +136,7 @@ fn attention<T: Float + kernels_rs::attention::cache::StoredElement + GenericArg
 }
 
 #[test]
-fn cpu_ends_of_buffers() {
+fn cpu_calls_stay_inside_buffers() {
     let device = Device::cpu();
     words(&device, 70);
     rows(&device, 70);
@@ -149,7 +149,7 @@ const FAR_ROWS: usize = (1 << 31) / 4 / COLS + 70;
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_ends_of_buffers() {
+fn gpu_calls_stay_inside_buffers() {
     if super::is_emulated() {
         println!("skipped: the GPU is emulated");
         return;

@@ -226,7 +226,7 @@ agreements! {
 }
 
 #[test]
-fn ptx_of_copies_ahead() {
+fn ptx_of_copies_ahead_is_as_accepted() {
     insta::assert_snapshot!("copied_ahead", sums::PTX);
     [sums::ARTIFACT, tiles::ARTIFACT, laid_over::ARTIFACT, masked::ARTIFACT]
         .into_iter()

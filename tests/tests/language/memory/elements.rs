@@ -308,7 +308,7 @@ agreements! {
 }
 
 #[test]
-fn ptx_of_elements() {
+fn ptx_of_elements_is_as_accepted() {
     insta::assert_snapshot!("sorted", sorted::PTX);
     insta::assert_snapshot!("repack", repack::PTX);
     [repack::ARTIFACT, sorted::ARTIFACT, moved::ARTIFACT, paired::ARTIFACT, traded::ARTIFACT]

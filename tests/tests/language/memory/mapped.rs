@@ -99,7 +99,7 @@ agreements! {
 }
 
 #[test]
-fn ptx_of_mapped_copies() {
+fn ptx_of_mapped_copies_is_as_accepted() {
     insta::assert_snapshot!("mapped_halves", widened_whole::PTX);
     // A copy of 8 bytes from global memory becomes 16 bytes of shared memory. The words in flight
     // are kept unconverted.

@@ -282,7 +282,7 @@ fn copies_are_as_wide_as_alignment_allows() {
 }
 
 #[test]
-fn ptx_of_pipelines() {
+fn ptx_of_pipelines_is_as_accepted() {
     insta::assert_snapshot!("past_registers", sums::PTX);
     insta::assert_snapshot!("tiles_past_registers", in_rows::PTX);
     insta::assert_snapshot!("tiles_by_registers", in_rows_61::PTX);

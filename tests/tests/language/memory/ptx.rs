@@ -8,7 +8,7 @@ fn count(ptx: &str, word: &str) -> usize {
 }
 
 #[test]
-fn snapshots() {
+fn ptx_of_accesses_is_as_accepted() {
     insta::assert_snapshot!("axpy", axpy::PTX);
     insta::assert_snapshot!("histogram", histogram::PTX);
 }

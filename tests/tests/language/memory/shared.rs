@@ -250,7 +250,7 @@ agreements! {
 }
 
 #[test]
-fn ptx_of_layouts() {
+fn ptx_of_layouts_is_as_accepted() {
     insta::assert_snapshot!("swizzled", pieces::PTX);
     insta::assert_snapshot!("dynamic", reversed::PTX);
     let ptx = in_turn::PTX;

@@ -164,13 +164,13 @@ fn launches(device: &Device) {
 }
 
 #[test]
-fn strided_launches() {
+fn cpu_launches_take_strided_views() {
     launches(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_strided_launches() {
+fn gpu_launches_take_strided_views() {
     launches(&Device::cuda(0).unwrap());
 }
 
@@ -188,13 +188,13 @@ fn out_of_bounds_is_reported(device: &Device) {
 }
 
 #[test]
-fn strided_bounds() {
+fn cpu_bounds_of_strided_views_are_checked() {
     out_of_bounds_is_reported(&Device::cpu());
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_strided_bounds() {
+fn gpu_bounds_of_strided_views_are_checked() {
     out_of_bounds_is_reported(&Device::cuda(0).unwrap());
 }
 
@@ -212,7 +212,7 @@ fn streamed(n: usize, x: View<f32, 1>, y: &mut [f32]) {
 }
 
 #[test]
-fn policies_of_variables() {
+fn policies_of_variables_become_cache_operators() {
     let loads: Vec<_> = streamed::PTX.lines().filter(|l| l.contains("ld.global")).map(str::trim).collect();
     assert!(
         matches!(loads[..], [a, b] if a.starts_with("ld.global.cs.nc.f32") && b.starts_with("ld.global.cg.f32")),

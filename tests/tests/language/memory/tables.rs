@@ -264,7 +264,7 @@ agreements! {
 /// Checks that the placement of a table follows from its reads, or from an attribute, and that
 /// unused tables are absent.
 #[test]
-fn placement() {
+fn placement_follows_from_reads_or_an_attribute() {
     let lines =
         |ptx: &'static str| ptx.lines().filter(|l| l.starts_with('.') && l.contains(".align")).collect::<Vec<_>>();
     assert!(

@@ -174,18 +174,18 @@ fn decoder<T: StoredFloat>(device: &Device, roundings: f64) {
 
 /// Checks the layer in `f32`, with errors of repeated sums of some hundred products.
 #[test]
-fn cpu_decoder() {
+fn cpu_decoder_agrees_with_its_reference() {
     decoder::<f32>(&Device::cpu(), 64.0);
 }
 
 #[test]
-fn cpu_decoder_of_halves() {
+fn cpu_decoder_of_halves_agrees_with_its_reference() {
     decoder::<f16>(&Device::cpu(), 16.0);
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_decoder() {
+fn gpu_decoder_agrees_with_its_reference() {
     decoder::<f32>(&Device::cuda(0).unwrap(), 64.0);
     decoder::<f16>(&Device::cuda(0).unwrap(), 16.0);
 }

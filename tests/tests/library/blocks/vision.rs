@@ -118,14 +118,14 @@ fn cpu_vision_of_halves_agrees_with_its_reference() {
 
 /// Checks one patch before the first image, and some after the last.
 #[test]
-fn cpu_vision_of_fewer_patches() {
+fn cpu_vision_of_fewer_patches_agrees_with_its_reference() {
     vision::<f32>(&Device::cpu(), [1, 6, 8], 64.0);
     vision::<f16>(&Device::cpu(), [1, 6, 8], 16.0);
 }
 
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
-fn gpu_vision() {
+fn gpu_vision_agrees_with_its_reference() {
     vision::<f32>(&Device::cuda(0).unwrap(), IMAGES, 64.0);
     vision::<f16>(&Device::cuda(0).unwrap(), [1, 6, 8], 16.0);
 }

@@ -47,7 +47,7 @@ const INTEGERS: [IntegerFormat; 8] = [
 ];
 
 #[test]
-fn floats_to_integers() {
+fn floats_convert_to_integers() {
     for rounding in Rounding::ALL {
         for to in INTEGERS {
             for &a in &singles() {
@@ -70,7 +70,7 @@ fn floats_to_integers() {
 }
 
 #[test]
-fn floats_to_integral_floats() {
+fn floats_round_to_integral_floats() {
     for rounding in Rounding::ALL {
         for &a in &singles() {
             let expected = round(f64::from(f32::from_bits(a)), rounding) as f32;
@@ -86,7 +86,7 @@ fn floats_to_integral_floats() {
 }
 
 #[test]
-fn integers_to_floats() {
+fn integers_convert_to_floats() {
     let mut numbers = Numbers::new(2);
     for i in 0..20_000u64 {
         let random = numbers.next() >> (i % 64);
@@ -111,7 +111,7 @@ fn integers_to_floats() {
 }
 
 #[test]
-fn singles_and_doubles() {
+fn singles_and_doubles_convert_as_defined() {
     for &a in &doubles() {
         let x = f64::from_bits(a);
         let ours = to_float(F64, F32, a, Rounding::Nearest) as u32;
@@ -131,7 +131,7 @@ fn singles_and_doubles() {
 }
 
 #[test]
-fn halves_and_singles_by_definition() {
+fn halves_and_singles_convert_as_defined() {
     let value = |bits: u64| -> f64 {
         let (exponent, fraction) = ((bits >> 10 & 31) as i32, (bits & 0x3ff) as f64);
         let magnitude =

@@ -275,7 +275,7 @@ fn minimum_and_maximum_keep_numbers_and_order_zeros() {
 }
 
 #[test]
-fn flushing_and_saturation() {
+fn subnormals_flush_and_results_saturate() {
     for &a in &singles() {
         let x = f32::from_bits(a);
         let flushed = if x.is_subnormal() { 0f32.copysign(x) } else { x };

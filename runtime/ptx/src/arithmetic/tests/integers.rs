@@ -21,7 +21,7 @@ fn words() -> Vec<u64> {
 }
 
 #[test]
-fn upper_halves_and_quotients() {
+fn upper_halves_and_quotients_match_wide_integers() {
     for a in words() {
         for b in words() {
             assert_eq!(U64.mul_hi(a, b), ((u128::from(a) * u128::from(b)) >> 64) as u64);
@@ -43,7 +43,7 @@ fn upper_halves_and_quotients() {
 }
 
 #[test]
-fn products_of_24_bits() {
+fn products_of_24_bits_match_wide_integers() {
     for a in words() {
         for b in words() {
             let (x, y) = (a & 0xff_ffff, b & 0xff_ffff);
@@ -103,7 +103,7 @@ fn bit_fields_match_their_definition() {
 }
 
 #[test]
-fn highest_bits() {
+fn highest_bits_are_found() {
     assert_eq!((U32.find(0, false), S32.find(u32::MAX.into(), false)), (u32::MAX, u32::MAX));
     for a in words() {
         let low = a as u32;
@@ -143,7 +143,7 @@ fn permutations_match_their_definition() {
 }
 
 #[test]
-fn logic_tables_and_funnels() {
+fn logic_tables_and_funnels_match_their_definition() {
     let (a, b, c) = (0xf0f0_f0f0u32, 0xcccc_cccc, 0xaaaa_aaaa);
     for table in 0..256u32 {
         // Together, the operands name every row in every byte, so that the result is the table.
@@ -168,7 +168,7 @@ fn logic_tables_and_funnels() {
 }
 
 #[test]
-fn the_nth_set_bit() {
+fn the_nth_set_bit_is_found() {
     let mask = 0b1001_0110;
     assert_eq!([1, 2, 3, 4, 5].map(|n| find_nth(mask, 0, n)), [1, 2, 4, 7, u32::MAX]);
     assert_eq!([-1, -2, -3].map(|n| find_nth(mask, 4, n)), [4, 2, 1]);
@@ -177,7 +177,7 @@ fn the_nth_set_bit() {
 }
 
 #[test]
-fn dot_products() {
+fn dot_products_match_their_definition() {
     let mut numbers = Numbers::new(4);
     for _ in 0..2000 {
         let (a, b, c) = (numbers.next() as u32, numbers.next() as u32, numbers.next() as u32);
