@@ -64,7 +64,7 @@ def test_blocks_do_not_overlap_and_are_memory_of_the_device(functions):
         free(address, 4 * n, 0, None)
 
 
-def test_nothing_and_too_much(functions, capfd):
+def test_nothing_and_too_much_are_not_allocated(functions, capfd):
     allocate, free = functions
     assert allocate(0, 0, None) is None
     free(None, 0, 0, None)

@@ -48,7 +48,7 @@ def test_numpy_arrays_are_read_in_place(dtype):
             assert (described["device"], described["writable"]) == ("cpu", True)
 
 
-def test_bfloat16():
+def test_bfloat16_is_read_and_returned():
     if ml_dtypes is None:
         pytest.skip("ml_dtypes is not installed")
     x = np.arange(-4, 4).astype(ml_dtypes.bfloat16)
@@ -119,7 +119,7 @@ def test_exported_arrays_have_their_element_type(device, dtype):
         assert np.dtype(a.__cuda_array_interface__["typestr"]) == dtype
 
 
-def test_conversions_by_numpy(device):
+def test_numpy_converts_arrays(device):
     a = kernels_rs.array(np.arange(3, dtype=np.float32), device)
     if device == "cpu":
         assert np.asarray(a, np.float64).tolist() == [0, 1, 2]
@@ -350,7 +350,7 @@ def test_what_is_no_array_is_rejected():
         kernels_rs.zeros(3, device="cuda:99")
 
 
-def test_shapes_and_names_of_types():
+def test_shapes_and_names_of_types_are_those_of_numpy():
     a = kernels_rs.zeros((2, 6))
     for given, expected in [((-1,), (12,)), (((3, 4),), (3, 4)), (([2, -1, 3],), (2, 2, 3)), ((4, 3), (4, 3)), ((12,), (12,))]:
         assert a.reshape(*given).shape == expected
@@ -370,7 +370,7 @@ def test_shapes_and_names_of_types():
             kernels_rs.zeros(3, given)
 
 
-def test_elements_of_arrays_of_one_element(device):
+def test_arrays_of_one_element_are_numbers(device):
     a = kernels_rs.array(np.full((), 2.5, np.float32), device)
     assert (a.item(), float(a), int(a), bool(a)) == (2.5, 2.5, 2, True)
     assert not kernels_rs.zeros((), device=device) and kernels_rs.zeros(2, device=device)
@@ -379,13 +379,13 @@ def test_elements_of_arrays_of_one_element(device):
         float(kernels_rs.zeros(2, device=device))
 
 
-def test_empty_arrays(device):
+def test_empty_arrays_are_accepted(device):
     a = kernels_rs.zeros((0, 3), device=device)
     assert kernels_rs.numpy(a).shape == (0, 3)
     assert host(kernels_rs.softmax(a)).shape == (0, 3)
 
 
-def test_jax_arrays():
+def test_jax_arrays_are_read_and_not_written():
     jax = pytest.importorskip("jax")
     # With a GPU, JAX would place the array there.
     x = jax.device_put(jax.numpy.linspace(-1, 1, 12).reshape(3, 4), jax.devices("cpu")[0])

@@ -22,7 +22,7 @@ pub fn saxpy(a: f32, x: &[f32], y: &mut [f32]) {
 """
 
 
-def test_values(device, to):
+def test_a_launch_computes_its_values(device, to):
     saxpy = kernels_rs.compile(SAXPY)
     x, y = np.arange(1000, dtype=np.float32), np.full(1000, 0.5, np.float32)
     dx, dy = to(x), to(y.copy())
@@ -180,7 +180,7 @@ def test_sources_that_are_nested_too_deeply_are_rejected(value, place):
     assert [(e["line"], e["column"]) for e in raised.value.errors] == [place]
 
 
-def test_long_expressions():
+def test_long_expressions_compile():
     text = "#[kernel(block = 1, grid = 1)]\npub fn f(x: &mut [f32]) {\n    x[0] = %s;\n}\n"
     x = np.zeros(1, np.float32)
     for value in ["1.0" + "+1.0" * 1800, "(" * 500 + "1801.0" + ")" * 500]:
@@ -188,7 +188,7 @@ def test_long_expressions():
         assert x[0] == 1801
 
 
-def test_parameters_with_the_names_of_options():
+def test_parameters_may_have_the_names_of_options():
     text = """
         #[kernel(block = 1, grid = 1)]
         pub fn f(block: f32, unchecked: f32, x: &mut [f32]) {
@@ -260,7 +260,7 @@ def test_a_violation_of_a_stream_that_is_dropped_is_printed(monkeypatch):
     assert [of.exc_type for of in raised] == [kernels_rs.Violation]
 
 
-def test_numbers_of_every_float_type(device, to):
+def test_numbers_of_every_float_type_are_passed(device, to):
     text = """
         #[kernel(block = 32, grid = 1)]
         pub fn set<T: Float>(a: T, x: &mut [T]) {
@@ -311,7 +311,7 @@ pub fn affine<T: Float, const N: usize>(by: Affine, x: &[T], y: &mut [T]) {
 """
 
 
-def test_instances(device, to):
+def test_instances_follow_from_the_arguments(device, to):
     affine = kernels_rs.compile(GENERIC)
     assert affine.generics == ["T", "N"] and affine.parameters == ["by", "x", "y"]
     x = np.linspace(-1, 1, 100)
@@ -387,7 +387,7 @@ def test_views_have_the_arrays_strides():
         kernels_rs.compile(SAXPY)(1.0, x[:, ::2].T, np.zeros((20, 60), np.float32))
 
 
-def test_texts():
+def test_a_kernel_shows_its_texts():
     saxpy = kernels_rs.compile(SAXPY)
     assert ".visible .entry saxpy(" in saxpy.ptx and ".target sm_61" in saxpy.ptx
     assert ".target sm_80" in kernels_rs.compile(SAXPY, target="sm_80").ptx
@@ -400,7 +400,7 @@ def test_texts():
         kernels_rs.compile(SAXPY, target="sm_1")
 
 
-def test_one_of_several_kernels():
+def test_one_of_several_kernels_is_named():
     two = SAXPY + SAXPY.replace("fn saxpy", "fn other")
     assert kernels_rs.compile(two, "other").name == "other"
     with pytest.raises(kernels_rs.CompileError, match="2 kernels, `saxpy`, `other`: name one"):
@@ -418,7 +418,7 @@ def test_a_text_is_compiled_once_and_fast():
         kernels_rs.compile(SAXPY)
 
 
-def test_streams(device, to):
+def test_streams_keep_the_order_of_calls(device, to):
     saxpy = kernels_rs.compile(SAXPY)
     x, y = to(np.ones(1000, np.float32)), to(np.zeros(1000, np.float32))
     with kernels_rs.Stream(device) as stream:

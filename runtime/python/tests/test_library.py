@@ -30,7 +30,7 @@ def soft(x):
 
 @pytest.mark.parametrize("dtype,tolerance", FLOATS)
 @pytest.mark.parametrize("shape", [(3, 5), (2, 3, 64), (7,), (1, 300)])
-def test_softmax(to, dtype, tolerance, shape):
+def test_softmax_matches_numpy(to, dtype, tolerance, shape):
     x = normal(*shape, dtype=dtype)
     y = kernels_rs.softmax(to(x), dim=-1)
     assert tuple(y.shape) == shape
@@ -38,7 +38,7 @@ def test_softmax(to, dtype, tolerance, shape):
     close(kernels_rs.log_softmax(to(x), scale=0.5), np.log(soft(wide(x) / 2)), 4 * tolerance)
 
 
-def test_softmax_of_rows_with_gaps(to, device):
+def test_softmax_accepts_rows_with_gaps(to, device):
     if device != "cpu":
         pytest.skip("an Array has no gaps")
     x = normal(6, 40)
@@ -53,7 +53,7 @@ def test_softmax_of_rows_with_gaps(to, device):
 
 
 @pytest.mark.parametrize("dtype,tolerance", FLOATS)
-def test_norms(to, dtype, tolerance):
+def test_norms_match_numpy(to, dtype, tolerance):
     x, w, b = normal(2, 3, 96, dtype=dtype), normal(96, dtype=dtype), normal(96, dtype=dtype)
     x64, w64, b64 = wide(x), wide(w), wide(b)
     rms = x64 / np.sqrt((x64**2).mean(-1, keepdims=True) + 1e-6)
@@ -68,7 +68,7 @@ def test_norms(to, dtype, tolerance):
         kernels_rs.layer_norm(to(x), 95)
 
 
-def test_cross_entropy(to):
+def test_cross_entropy_matches_numpy(to):
     x, labels = normal(9, 50), RNG.integers(0, 50, 9)
     each = -np.log(soft(wide(x)))[np.arange(9), labels]
     for dtype in [np.int64, np.int32, np.uint32]:
@@ -80,7 +80,7 @@ def test_cross_entropy(to):
 
 
 @pytest.mark.parametrize("dtype,tolerance", [(np.float32, 1e-5), (np.float16, 2e-2)])
-def test_products(to, dtype, tolerance):
+def test_products_match_numpy(to, dtype, tolerance):
     a, b = normal(33, 20, dtype=dtype), normal(20, 17, dtype=dtype)
     close(kernels_rs.matmul(to(a), to(b)), wide(a) @ wide(b), tolerance)
     a, b = normal(2, 5, 8, dtype=dtype), normal(2, 8, 12, dtype=dtype)
@@ -95,7 +95,7 @@ def test_products(to, dtype, tolerance):
 
 
 @pytest.mark.parametrize("format,tolerance", [("Q8_0", 0.02), ("Q4_0", 0.2)])
-def test_quantized_linear(to, format, tolerance):
+def test_quantized_linear_is_near_linear(to, format, tolerance):
     x, w = normal(3, 64), normal(8, 64)
     layer = kernels_rs.QuantizedLinear(to(w), format)
     assert layer.shape == (8, 64) and layer.format == format
@@ -106,7 +106,7 @@ def test_quantized_linear(to, format, tolerance):
         kernels_rs.QuantizedLinear(to(w), "Q9")
 
 
-def test_blocks_of_a_file(to):
+def test_blocks_of_a_file_are_multiplied(to):
     """Checks blocks of Q8_0 built by hand: a float16 scale and 32 bytes for each 32 numbers."""
     scales = RNG.uniform(0.1, 1, (4, 2)).astype(np.float16)
     q = RNG.integers(-127, 128, (4, 2, 32)).astype(np.int8)
@@ -119,7 +119,7 @@ def test_blocks_of_a_file(to):
 
 
 @pytest.mark.parametrize("dtype,tolerance", FLOATS)
-def test_attention(to, dtype, tolerance):
+def test_attention_matches_numpy(to, dtype, tolerance):
     q, k, v = normal(2, 4, 9, 32, dtype=dtype), normal(2, 2, 9, 32, dtype=dtype), normal(2, 2, 9, 32, dtype=dtype)
 
     def expected(causal, scale=32**-0.5, q=q):
@@ -143,7 +143,7 @@ def test_attention(to, dtype, tolerance):
 
 
 @pytest.mark.parametrize("interleaved", [False, True])
-def test_rotary(to, interleaved):
+def test_rotary_matches_numpy(to, interleaved):
     x, positions = normal(5, 2, 16), np.array([-3, 0, 1, 100, 1000])
     angle = positions[:, None] * 10000.0 ** (-2 * np.arange(8) / 16)
     cos, sin = np.cos(angle)[:, None], np.sin(angle)[:, None]
@@ -175,7 +175,7 @@ def test_indices_and_positions_are_integers(to):
 
 
 @pytest.mark.parametrize("dtype,tolerance", FLOATS)
-def test_activations_and_gates(to, dtype, tolerance):
+def test_activations_and_gates_match_numpy(to, dtype, tolerance):
     erf = np.vectorize(__import__("math").erf)
     x = normal(3, 40, dtype=dtype)
     x64 = wide(x)
@@ -194,7 +194,7 @@ def test_activations_and_gates(to, dtype, tolerance):
         kernels_rs.swiglu(to(x), to(normal(3, 7, dtype=dtype)))
 
 
-def test_reductions(to):
+def test_reductions_match_numpy(to):
     x = normal(3, 5, 7)
     x64 = wide(x)
     for dim in [None, 0, 1, 2, -1]:
@@ -209,19 +209,19 @@ def test_reductions(to):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint32, np.int64])
-def test_cumsum(to, dtype):
+def test_cumsum_matches_numpy(to, dtype):
     x = RNG.integers(0, 9, (3, 100)).astype(dtype)
     assert (host(kernels_rs.cumsum(to(x))) == x.cumsum(-1)).all()
     assert (host(kernels_rs.cumsum(to(x), exclusive=True)) == x.cumsum(-1) - x).all()
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32, np.int64])
-def test_transpose(to, dtype):
+def test_transpose_matches_numpy(to, dtype):
     x = RNG.integers(0, 99, (2, 33, 18)).astype(dtype)
     assert (host(kernels_rs.transpose(to(x))) == x.swapaxes(1, 2)).all()
 
 
-def test_embedding(to):
+def test_embedding_matches_numpy(to):
     table, index = normal(10, 12), np.array([[3, 0], [9, -1]])
     expected = table[index]
     expected[1, 1] = 0
@@ -269,7 +269,7 @@ def test_out_has_the_type_of_the_result(to):
     assert (host(kernels_rs.transpose(halves, out=to(np.zeros((2, 4), np.float16)))) == 1).all()
 
 
-def test_operands_by_name(to):
+def test_operands_have_names(to):
     q = to(normal(1, 2, 3, 4))
     by_name = kernels_rs.attention(query=q, key=q, value=q)
     assert (host(by_name) == host(kernels_rs.attention(q, q, q))).all()
@@ -290,7 +290,7 @@ def test_results_of_subclasses_are_arrays_of_their_library():
     assert isinstance(kernels_rs.embedding(np.array([1]).view(Mine), x.view(Mine)), np.ndarray)
 
 
-def test_arguments_of_other_types(to):
+def test_arguments_of_other_types_are_converted_or_rejected(to):
     x = to(normal(3, 4))
     assert (host(kernels_rs.norm(x, 2.0)) == host(kernels_rs.norm(x, 2))).all()
     for p in [True, 3, 0.5]:
@@ -319,7 +319,7 @@ def test_extremes_of_no_elements_are_rejected(to):
     assert host(kernels_rs.sum(to(np.zeros((0,), np.float32)))) == 0
 
 
-def test_softmax_of_another_type():
+def test_softmax_returns_another_type():
     x = normal(2, 4, dtype=np.float16)
     for dtype in ["float32", np.float32, np.dtype(np.float32)]:
         for call in [kernels_rs.softmax, kernels_rs.log_softmax]:
@@ -348,7 +348,7 @@ def test_options_that_do_not_exist_are_rejected(to):
             call(x, causal=True)
 
 
-def test_histc(to):
+def test_histc_matches_numpy(to):
     x = RNG.uniform(-1, 2, 1000).astype(np.float32)
     found = host(kernels_rs.histc(to(x), 10, 0.0, 1.0))
     assert np.abs(found.astype(int) - np.histogram(x, 10, (0, 1))[0]).sum() <= 2
@@ -362,7 +362,7 @@ def test_histc(to):
     assert (host(kernels_rs.histc(to(keys), 16)) == np.bincount(keys, minlength=20)[:16]).all()
 
 
-def test_sample(to):
+def test_sample_draws_the_allowed_tokens(to):
     x = normal(5, 200)
     assert (host(kernels_rs.sample(to(x), seed=1, temperature=0.0)) == x.argmax(-1)).all()
     tokens = host(kernels_rs.sample(to(x), seed=1, top_k=3))
@@ -370,7 +370,7 @@ def test_sample(to):
     assert (host(kernels_rs.sample(to(x), seed=1)) == host(kernels_rs.sample(x, seed=1))).all()
 
 
-def test_calls_on_a_stream(device, to):
+def test_calls_on_a_stream_give_the_same_results(device, to):
     x = normal(8, 64)
     with kernels_rs.Stream(device) as stream:
         given = to(x)

@@ -33,7 +33,7 @@ def equal(ours, theirs, tolerance=1e-4):
     "options",
     [{}, {"key_heads": 2, "norm_eps": 1e-6, "bias": True}, {"causal": False, "rope_base": None}, {"window": (2, 0)}],
 )
-def test_a_block_in_pytorch_and_by_kernels(options, on):
+def test_a_block_by_kernels_is_that_of_pytorch(options, on):
     torch.manual_seed(1)
     block = kernels_rs.TransformerBlock(32, 4, 48, **options, **RUN).to(on)
     plain = kernels_rs.TransformerBlock(32, 4, 48, **options)
@@ -67,7 +67,7 @@ def test_a_block_is_its_definition():
     torch.testing.assert_close(block(x), expected)
 
 
-def test_an_mlp_without_a_gate():
+def test_an_mlp_may_have_no_gate():
     mlp = kernels_rs.OptimizedMLP(8, 20, "gelu", gated=False, bias=True, **RUN)
     x = torch.randn(3, 8)
     torch.testing.assert_close(mlp(x), mlp.down_proj(torch.nn.functional.gelu(mlp.up_proj(x))))
@@ -92,7 +92,7 @@ def test_states_of_pytorch_are_continued(dtype):
     torch.testing.assert_close(q.float(), p.float(), rtol=1e-2 if dtype == torch.bfloat16 else 1e-6, atol=1e-6)
 
 
-def test_attention_of_no_batch():
+def test_attention_accepts_an_empty_batch():
     attention = kernels_rs.OptimizedAttention(16, 2)
     assert attention(torch.zeros(0, 3, 16)).shape == (0, 3, 16)
 
@@ -103,7 +103,7 @@ def test_complex_parameters_are_rejected():
 
 
 @pytest.mark.parametrize("on", DEVICES)
-def test_training_steps_beside_pytorch(on):
+def test_training_steps_are_those_of_pytorch(on):
     torch.manual_seed(3)
     ours = kernels_rs.TransformerBlock(16, 2, 24, **RUN).to(on)
     theirs = kernels_rs.TransformerBlock(16, 2, 24).double()
@@ -167,7 +167,7 @@ def pictures(on="cpu"):
 
 
 @pytest.mark.parametrize("on", DEVICES)
-def test_qwen3_vl(qwen, on):
+def test_qwen3_vl_gives_the_logits_of_pytorch(qwen, on):
     theirs, ours = copy.deepcopy(qwen).to(on), copy.deepcopy(qwen).to(on)
     patched = kernels_rs.patch(ours, **RUN)
     kernels = list(patched.modules.values())
@@ -205,7 +205,7 @@ def test_qwen3_vl_generates_with_a_cache_and_padding(qwen):
 
 
 @pytest.mark.parametrize("on", DEVICES)
-def test_patch_of_linear_layers(on):
+def test_patch_replaces_linear_layers(on):
     torch.manual_seed(7)
     theirs = torch.nn.Sequential(torch.nn.Linear(8, 12), torch.nn.GELU(), torch.nn.Linear(12, 5, bias=False)).to(on)
     ours = copy.deepcopy(theirs)
@@ -234,14 +234,14 @@ def test_patch_on_the_cpu_is_pytorch(qwen):
         ours(**pictures())
 
 
-def test_patch_of_another_model():
+def test_patch_rejects_another_model():
     with pytest.raises(ValueError, match="Linear has no attention"):
         kernels_rs.patch(torch.nn.Linear(2, 2))
 
 
 @pytest.mark.parametrize("on", DEVICES)
 @pytest.mark.parametrize("dtype,tolerance", [(torch.float32, 1e-6), (torch.bfloat16, 2**-7), (torch.float64, 1e-12)])
-def test_adamw_beside_pytorch(dtype, tolerance, on):
+def test_adamw_takes_the_steps_of_pytorch(dtype, tolerance, on):
     settings = dict(lr=0.03, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1)
     torch.manual_seed(6)
     start = [torch.randn(37, 5).to(on, dtype), torch.randn(8).to(on, dtype)]

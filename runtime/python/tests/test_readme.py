@@ -12,7 +12,7 @@ TEXT = (pathlib.Path(__file__).parent.parent / "README.md").read_text()
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", TEXT, re.S)
 
 
-def test_the_first_example():
+def test_the_first_example_prints_what_is_shown():
     example = next(text for language, text in BLOCKS if language == "python")
     names = {}
     exec(example, names)
@@ -37,7 +37,7 @@ def test_every_function_is_listed():
     assert functions - named <= {"compile", "describe", "devices", "zeros"}, functions - named
 
 
-def test_the_chapter_of_the_guide():
+def test_the_chapter_of_the_guide_runs():
     root = pathlib.Path(__file__).parents[3]
     chapter = root / "kernels-rs/guide/chapters/15_python.md"
     if not chapter.exists():

@@ -365,7 +365,7 @@ torch._C._cuda_getCurrentRawStream = lambda ordinal: unread("the stream")
 @pytest.mark.skipif("cuda:0" not in kernels_rs.devices(), reason="needs a GPU")
 @pytest.mark.parametrize("exchange", ["", EXCHANGE], ids=["attributes", "functions"])
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS.keys())
-def test_repeats(script, exchange):
+def test_repeats_give_the_same_results(script, exchange):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     check = "\nassert described" if exchange else ""
     text = STAND_IN + exchange + script + check

@@ -159,7 +159,7 @@ def strict(function, *operands):
 @pytest.mark.parametrize("on", DEVICES)
 @pytest.mark.parametrize("dtype,tolerance", DTYPES, ids=lambda x: str(x)[6:] if isinstance(x, torch.dtype) else "")
 @pytest.mark.parametrize("case", CASES)
-def test_values_and_gradients(case, dtype, tolerance, on):
+def test_values_and_gradients_match_pytorch(case, dtype, tolerance, on):
     ours, theirs, shapes = CASES[case]
     operands = [normal(*shape, seed=i).to(on, dtype).requires_grad_() for i, shape in enumerate(shapes)]
     wide = [x.detach().double().requires_grad_() for x in operands]
@@ -191,7 +191,7 @@ def test_float64_is_pytorch(case):
 @pytest.mark.parametrize("on", DEVICES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("rows", [False, True])
-def test_fake_quantization(dtype, rows, on):
+def test_fake_quantization_matches_pytorch(dtype, rows, on):
     # Scales are powers of two, so that division and multiplication by the reciprocal are equal; x
     # includes ties.
     x = (torch.arange(-150, 150).reshape(3, 100) / 8).to(on, dtype).requires_grad_()
@@ -218,7 +218,7 @@ def test_fake_quantization(dtype, rows, on):
         kernels_rs.fake_quantize(x, torch.ones(7, device=on), strict=True)
 
 
-def test_second_derivatives():
+def test_second_derivatives_match_pytorch():
     a, b = (normal(4, 4, seed=i).requires_grad_() for i in range(2))
     (first,) = torch.autograd.grad(kernels_rs.matmul(a, b).square().sum(), a, create_graph=True)
     (second,) = torch.autograd.grad(first.sum(), b)
@@ -236,7 +236,7 @@ QUANTIZED = kernels_rs.QuantizedLinear(normal(6, 64), "Q8_0").prepare()
 
 @pytest.mark.parametrize("on", DEVICES)
 @pytest.mark.parametrize("shape", [(1, 64), (5, 64), (2, 3, 64)])
-def test_quantized_linear(shape, on):
+def test_quantized_linear_is_near_linear(shape, on):
     weight, x = normal(6, 64).to(on), normal(*shape, seed=2).to(on)
     layer = kernels_rs.QuantizedLinear(weight, "Q8_0")
     kernels_rs.stats(reset=True)
@@ -258,7 +258,7 @@ def test_quantized_linear(shape, on):
 
 
 @pytest.mark.parametrize("on", DEVICES)
-def test_quantized_linear_of_a_format_without_a_plane_of_scales(on):
+def test_quantized_linear_accepts_formats_without_a_plane_of_scales(on):
     # A block of Q4_K: 256 numbers in 128 bytes, two scales of 16 bits, and 12 bytes of scales.
     scales = torch.tensor([0.01, 0.002], dtype=torch.float16).view(torch.uint8).expand(3, 4)
     rest = torch.randint(0, 256, (3, 140), dtype=torch.uint8, generator=torch.Generator().manual_seed(3))
@@ -281,7 +281,7 @@ def test_norms_without_a_gradient_save_nothing():
 
 
 @pytest.mark.parametrize("on", DEVICES)
-def test_transposes_of_any_elements(on):
+def test_transpose_accepts_any_elements(on):
     x = torch.arange(12, device=on).reshape(3, 4)
     kernels_rs.stats(reset=True)
     assert torch.equal(kernels_rs.transpose(x), x.T)
@@ -313,7 +313,7 @@ OPERATORS = {
 
 @pytest.mark.parametrize("on", DEVICES)
 @pytest.mark.parametrize("name", OPERATORS)
-def test_registrations(name, on):
+def test_registrations_pass_the_checks_of_pytorch(name, on):
     kernels_rs.softmax(normal(1, 2))  # registers the operators
     arguments = [normal(*x) if isinstance(x, tuple) else x for x in OPERATORS[name]]
     arguments = [x.to(on) if isinstance(x, torch.Tensor) else x for x in arguments]
@@ -336,7 +336,7 @@ def operands_of_a_layer(on="cpu"):
 
 
 @pytest.mark.parametrize("on", DEVICES)
-def test_compile_without_graph_breaks(on):
+def test_compile_has_no_graph_breaks(on):
     operands = operands_of_a_layer(on)
     expected = layer(*operands)
     # On the CPU, Inductor needs a C++ compiler; "aot_eager" traces the same graphs, backward too.
@@ -348,7 +348,7 @@ def test_compile_without_graph_breaks(on):
         torch.testing.assert_close(of_found, of_expected)
 
 
-def test_compile_before_any_call():
+def test_compile_works_before_any_call():
     # In a new process, the operators are imported while torch.compile traces the function.
     script = """
 import torch, kernels_rs
@@ -362,7 +362,7 @@ for backend in ["eager", "aot_eager"]:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_operands_by_name_and_options_that_are_none():
+def test_operands_have_names_and_options_may_be_none():
     q = normal(1, 2, 3, 4).requires_grad_()
     for call in [kernels_rs.attention, kernels_rs.scaled_dot_product_attention]:
         torch.testing.assert_close(call(query=q, key=q, value=q), F.scaled_dot_product_attention(q, q, q))
@@ -383,7 +383,7 @@ def test_functions_without_an_operator_take_parameters_under_no_grad():
         kernels_rs.sum(weight)
 
 
-def test_arguments_as_pytorch_takes_them():
+def test_arguments_are_those_of_pytorch():
     x = normal(5, 4)
     sdpa = kernels_rs.scaled_dot_product_attention
     torch.testing.assert_close(sdpa(x, x, x), F.scaled_dot_product_attention(x, x, x))
@@ -444,12 +444,12 @@ def test_forward_mode_is_pytorch(case):
     assert counts and all(set(of["torch"]) == {"forward-mode gradients"} and not of["kernel"] for of in counts.values())
 
 
-def test_forward_mode_without_a_fallback():
+def test_forward_mode_is_rejected_without_a_fallback():
     with pytest.raises(kernels_rs.Unsupported, match="forward-mode"):
         torch.func.jvp(lambda x: kernels_rs.silu(x, strict=True), (torch.ones(3),), (torch.ones(3),))
 
 
-def test_calls_of_transformations():
+def test_transformations_call_the_operator():
     # A transformation needs the operator, which a repeated call must not skip.
     x = normal(5, 2, 6)
     for _ in range(3):
@@ -460,7 +460,7 @@ def test_calls_of_transformations():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_repeated_calls_on_a_gpu():
+def test_repeated_calls_use_the_current_operands_on_a_gpu():
     # The first call of a signature is recorded. Later calls have other data, also on other streams.
     side = torch.cuda.Stream()
     for step in range(4):
@@ -482,7 +482,7 @@ def test_repeated_calls_on_a_gpu():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_repeated_attention_on_a_gpu():
+def test_repeated_attention_uses_the_current_operands_on_a_gpu():
     from kernels_rs._torch import ROWS
 
     for step in range(4):
@@ -498,7 +498,7 @@ def test_repeated_attention_on_a_gpu():
         assert ROWS[name].repeats.sizes()[0] > 0, name
 
 
-def test_export():
+def test_layers_are_exported():
     class Layer(torch.nn.Module):
         def forward(self, *operands):
             return layer(*operands)
@@ -526,7 +526,7 @@ def test_fallback_is_logged_once_and_counted(caplog):
 
 
 @pytest.mark.parametrize("on", DEVICES)
-def test_timings(on):
+def test_timings_count_each_operator(on):
     x = normal(4, 6).to(on).requires_grad_()
     with kernels_rs.timings() as outer:
         with kernels_rs.timings() as times:
@@ -571,7 +571,7 @@ def test_attention_with_a_mask_is_pytorch():
         ),
     ],
 )
-def test_strict(call, reason):
+def test_strict_calls_state_the_reason(call, reason):
     with pytest.raises(kernels_rs.Unsupported, match=reason):
         call(normal(4, 6))
 
@@ -607,7 +607,7 @@ def test_tensors_are_read_in_place():
         kernels_rs.describe(torch.zeros(3).to_sparse())
 
 
-def test_a_tensor_whose_sign_is_pending():
+def test_a_pending_sign_is_rejected_or_applied():
     x = torch.complex(torch.zeros(1), torch.ones(1)).conj().imag
     assert x.is_neg() and x.item() == -1
     with pytest.raises(ValueError, match="resolve_neg"):
@@ -651,7 +651,7 @@ def test_memory_is_freed_in_order_of_the_stream(side):
 
 
 @pytest.mark.skipif("cuda" not in DEVICES, reason="needs a GPU")
-def test_tensors_in_memory_of_the_pool():
+def test_tensors_live_in_memory_of_the_pool():
     script = """
 import torch, kernels_rs
 torch.cuda.memory.change_current_allocator(kernels_rs.torch_allocator())
@@ -670,7 +670,7 @@ def test_the_allocator_has_the_functions_of_the_package():
 
 
 @pytest.mark.parametrize("on", DEVICES)
-def test_calls_that_cannot_be_repeated(on):
+def test_calls_that_cannot_be_repeated_run_anew(on):
     # The launch of a product with a bias reads memory that no argument shows.
     for step in range(3):
         x, w, b = (normal(*shape, seed=step + i).to(on) for i, shape in enumerate([(5, 16), (8, 16), (8,)]))
