@@ -24,7 +24,7 @@ impl TunableShape for WeightedShape {
     type Plan = QuantPlan;
 
     const HEADER: &'static str = "\
-# The fastest plans of products with quantized weights by device and shape; the evidence says how they were found.
+# The fastest plans of products with quantized weights by device and shape, with their evidence.
 # `kernels tune weights --case 'MxNxK, FORMAT' --device cuda:0 --write FILE` adds lines.
 # device | M x N x K | format | plan | evidence
 ";

@@ -32,14 +32,15 @@ pub struct Passage {
     pub wide_lines: Vec<usize>,
 }
 
-/// Returns the passages of a page, of source in Rust, Python or JavaScript, of IR, or of a script or
-/// a file of settings.
+/// Returns the passages of a page, of source in Rust, Python, JavaScript or C, of IR, or of a
+/// script, a list or a file of settings.
 pub fn passages(file: &str, text: &str) -> Vec<Passage> {
     // A template has the extension of its result before its own.
     match file.strip_suffix(".in").unwrap_or(file).rsplit_once('.') {
         Some((_, "md")) => page(text),
         Some((_, "rs" | "kir")) => source(text),
-        Some((_, "js" | "mjs")) => javascript(text),
+        Some((_, "js" | "mjs" | "cu" | "c" | "css")) => javascript(text),
+        Some((_, "html")) => html(text),
         Some((_, "py" | "pyi")) => python(text),
         _ => script(text),
     }
@@ -147,7 +148,7 @@ fn page(text: &str) -> Vec<Passage> {
     paragraphs.passages
 }
 
-/// Reads a script or a file of settings, whose comments begin with `#`. The title of a step, `step
+/// Reads a script, a list or a file of settings, whose comments begin with `#`. The title of a step, `step
 /// "…"`, is a message.
 fn script(text: &str) -> Vec<Passage> {
     let mut passages = Vec::new();
@@ -170,7 +171,7 @@ fn script(text: &str) -> Vec<Passage> {
     passages
 }
 
-/// Reads JavaScript, whose comments begin with `//` or are between `/*` and `*/`.
+/// Reads JavaScript, C or CSS, whose comments begin with `//` or are between `/*` and `*/`.
 fn javascript(text: &str) -> Vec<Passage> {
     let mut passages = Vec::new();
     let mut paragraphs = Paragraphs::new(Context::Comment);
@@ -191,6 +192,22 @@ fn javascript(text: &str) -> Vec<Passage> {
     paragraphs.flush();
     passages.append(&mut paragraphs.passages);
     passages
+}
+
+/// Reads HTML: the text between tags, where a line that begins with a tag other than `<kbd>` begins
+/// a passage. A style or script has placeholders only.
+fn html(text: &str) -> Vec<Passage> {
+    let mut paragraphs = Paragraphs::new(Context::Message);
+    for (index, line) in text.lines().enumerate() {
+        let trimmed = line.trim_start();
+        if trimmed.starts_with('<') && !trimmed.starts_with("<kbd>") {
+            paragraphs.flush();
+        }
+        let visible = trimmed.split('<').map(|part| part.split_once('>').map_or(part, |(_tag, text)| text));
+        paragraphs.push(index + 1, &visible.collect::<String>(), false);
+    }
+    paragraphs.flush();
+    paragraphs.passages
 }
 
 /// Reads Python: comments, which begin with `#`, and docstrings, which begin a line with `"""`.
@@ -451,6 +468,17 @@ pub const fn twice(x: u32) -> u32 {
         assert_eq!(comments("main.rs.in", "//! A command.\nfn main() {}\n"), ["A command."]);
         assert_eq!(comments("Cargo.toml.in", "[package]\n# Why.\nname = \"a\"\n"), ["Why."]);
         assert_eq!(comments("fold.kir", "// What it shows.\n// run: fold\nkernel k\n"), ["What it shows. run: fold"]);
+    }
+
+    #[test]
+    fn kernels_in_c_lists_and_html_have_passages() {
+        let comments = |file: &str, text: &str| texts(file, text).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+        let source = "// Sums\n// a row.\n__global__ void f();\n/* Alone. */\n";
+        assert_eq!(comments("sum.cu", source), ["Sums a row.", "Alone."]);
+        assert_eq!(comments("list.txt", "# The reason\n# of two.\na | b\n\nc | d\n"), ["The reason of two."]);
+        assert_eq!(comments("ci.yml", "# Why.\njobs:\n"), ["Why."]);
+        let page = "<body>\n<p class=\"keys\"><kbd>Esc</kbd> clears\n  <kbd>x</kbd> marks</p>\n<h2>What to try</h2>\n";
+        assert_eq!(comments("page.html", page), ["Esc clears x marks", "What to try"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Lint of the project's English: comments, documentation, messages and pages.
 //!
-//! `cargo run -p words` reads the sources, pages, settings and scripts that git tracks, or the
-//! given paths. The lint prints each violation with its file, line, rule and replacement. In Rust
+//! `cargo run -p words` reads the sources, pages, settings, lists and scripts that git tracks, or
+//! the given paths. The lint prints each violation with its file, line, rule and replacement. In Rust
 //! the lint also checks the spelling of identifiers. The exit code is 1 if a violation is found.
 //! `--summary` prints one line a folder instead.
 
@@ -50,7 +50,8 @@ fn main() -> ExitCode {
 }
 
 /// The extensions of files that the lint reads. `.in` files are templates.
-const EXTENSIONS: [&str; 9] = ["rs", "md", "toml", "py", "pyi", "kir", "js", "mjs", "in"];
+const EXTENSIONS: [&str; 15] =
+    ["rs", "md", "toml", "py", "pyi", "kir", "js", "mjs", "in", "cu", "c", "css", "html", "yml", "txt"];
 
 /// Lists the files with these extensions, and the scripts, that git tracks under `paths` or under
 /// the current folder.

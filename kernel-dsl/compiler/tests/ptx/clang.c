@@ -1,4 +1,4 @@
-// What clang writes of everything that shows in the form of PTX.
+// The forms of PTX that clang writes.
 #define GLOBAL __attribute__((address_space(1)))
 #define SHARED __attribute__((address_space(3)))
 #define CONST __attribute__((address_space(4)))

@@ -1,5 +1,5 @@
-// What NVRTC writes of everything that shows in the form of PTX: functions and calls, structures by value, function
-// pointers, tables, switches, local arrays, printf, inline assembly, each kind of memory.
+// The forms of PTX that NVRTC writes: functions and calls, structures by value, function pointers,
+// tables, switches, local arrays, printf, inline assembly, each kind of memory.
 struct Pair { float x; int y[4]; double z; };
 typedef float (*Map)(float);
 

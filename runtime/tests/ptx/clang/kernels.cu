@@ -145,7 +145,7 @@ GLOBAL void widths(const signed char *a, const unsigned short *b, const long lon
   out[i] = z + (x >> 1) - (y << 2) + bits + __builtin_bswap32((u32)c[i]) + (long long)(__int128(c[i]) * b[i] >> 64);
 }
 
-// Block sums with atomics: integers, a float by compare-and-swap, and a counter that finds the last block.
+// Block sums with atomics: integers, a float by compare-and-swap, a counter for the last block.
 GLOBAL void counted(const float *x, int n, int *bins, float *sum, u32 *blocks, int *last) {
   int i = index();
   if (i < n) {

@@ -1,4 +1,5 @@
-// Functions of NVIDIA's libdevice, each between the same loads and stores as in `kernels.rs`. `copy` and `copy2` have no function.
+// Functions of NVIDIA's libdevice, each between the same loads and stores as in `kernels.rs`.
+// `copy` and `copy2` have no function.
 #define ONE(name, value)                                                                                                \
     extern "C" __global__ void name(const float *__restrict__ in, float *__restrict__ out, unsigned n)                 \
     {                                                                                                                   \

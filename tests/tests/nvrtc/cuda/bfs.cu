@@ -1,5 +1,5 @@
-// Visits the neighbors of the first `count` vertices of the frontier. Those that are reached for the first time get distance `level` and
-// form the next frontier, in any order.
+// Visits the neighbors of the first `count` vertices of the frontier. Those that are reached for
+// the first time get distance `level` and form the next frontier, in any order.
 constexpr unsigned UNREACHED = 0xffffffff;
 
 extern "C" __global__ void __launch_bounds__(128) expand(unsigned level, unsigned count, const unsigned *__restrict__ frontier,

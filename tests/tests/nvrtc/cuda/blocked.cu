@@ -1,5 +1,6 @@
-// Computes C = A·B with 128 × 128 × 8 elements per block and 8 × 8 per thread, as 2 × 2 quads of 4 × 4. Shared memory is
-// double-buffered, and global loads are a tile ahead. Extents are multiples of the tile.
+// Computes C = A·B with 128 × 128 × 8 elements per block and 8 × 8 per thread, as 2 × 2 quads of
+// 4 × 4. Shared memory is double-buffered, and global loads are a tile ahead. Extents are multiples
+// of the tile.
 extern "C" __global__ void __launch_bounds__(256, 2) blocked(const float *__restrict__ a, const float *__restrict__ b,
     float *__restrict__ c, unsigned m, unsigned n, unsigned k)
 {

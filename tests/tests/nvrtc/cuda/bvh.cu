@@ -1,4 +1,5 @@
-// Finds the smallest z at which each ray (x, y) enters a leaf. A thread's stack is a column in shared memory.
+// Finds the smallest z at which each ray (x, y) enters a leaf. A thread's stack is a column in
+// shared memory.
 constexpr unsigned DEPTH = 24;
 
 extern "C" __global__ void __launch_bounds__(64) trace(const float *__restrict__ boxes, const unsigned *__restrict__ child,

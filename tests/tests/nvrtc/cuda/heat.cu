@@ -1,4 +1,5 @@
-// Relaxes a plate until the largest change of a step is at most `tolerance`, with a barrier of the grid after each step.
+// Relaxes a plate until the largest change of a step is at most `tolerance`, with a barrier of the
+// grid after each step.
 #include <cooperative_groups.h>
 
 __device__ float block_max(float x)

@@ -1,4 +1,5 @@
-// Counts bytes in 256 bins in shared memory, four bytes per load, with one atomic addition per bin at the end.
+// Counts bytes in 256 bins in shared memory, four bytes per load, with one atomic addition per bin
+// at the end.
 extern "C" __global__ void __launch_bounds__(256) histogram(const uchar4 *__restrict__ x, unsigned n, unsigned *__restrict__ bins)
 {
     __shared__ unsigned h[256];

@@ -1,4 +1,5 @@
-// Computes the acceleration of each body from all bodies, by tiles in shared memory. A body is x, y, z, and the mass.
+// Computes the acceleration of each body from all bodies, by tiles in shared memory. A body is x,
+// y, z, and the mass.
 constexpr float SOFTENING = 1e-3f;
 
 extern "C" __global__ void __launch_bounds__(128) nbody(const float4 *__restrict__ bodies, unsigned n, float4 *__restrict__ accelerations)

@@ -1,4 +1,5 @@
-// Rotates the pairs (x[i], x[i + half]) of each row by the angle of the row's position and the pair's frequency.
+// Rotates the pairs (x[i], x[i + half]) of each row by the angle of the row's position and the
+// pair's frequency.
 extern "C" __global__ void __launch_bounds__(64) rotary(float *__restrict__ x, const float *__restrict__ frequencies, unsigned rows,
     unsigned cols, unsigned first)
 {

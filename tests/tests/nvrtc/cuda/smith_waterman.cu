@@ -1,5 +1,5 @@
-// Computes the best score of each row of `a` with the same row of `b`, of at most 256 letters: a warp for each pair, along
-// anti-diagonals. Lane l holds row l of a band of 32 rows.
+// Computes the best score of each row of `a` with the same row of `b`, of at most 256 letters: a
+// warp for each pair, along anti-diagonals. Lane l holds row l of a band of 32 rows.
 constexpr int EQUAL = 2;
 
 extern "C" __global__ void __launch_bounds__(32) smith_waterman(const unsigned char *__restrict__ a, unsigned m,

@@ -1,4 +1,5 @@
-// Computes the iterations of each pixel of the Mandelbrot set. Each warp takes the next tile by one atomic addition.
+// Computes the iterations of each pixel of the Mandelbrot set. Each warp takes the next tile by one
+// atomic addition.
 constexpr unsigned LIMIT = 200;
 
 // Returns the number of iterations of z ← z² + c that stay below |z| = 2.

@@ -1,4 +1,4 @@
-/* A C program that uses the twelve most common functions, and knows only the name of the library. */
+/* A C program that uses the twelve most common functions and knows only the library's name. */
 
 #include <dlfcn.h>
 #include <stdint.h>
