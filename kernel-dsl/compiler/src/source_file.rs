@@ -180,7 +180,13 @@ impl<'a> SourceFile<'a> {
             let library = match self.of_text(name, depth)? {
                 Some(library) => library,
                 None => self.of_program(name).ok_or_else(|| {
+                    let items = self.items.borrow();
+                    let is_kernel = |item: &DeviceItem| matches!(item, DeviceItem::Kernel(_, f) if f.sig.ident == name);
                     let message = match self.linked {
+                        _ if items.iter().any(is_kernel) => format!(
+                            "`{name}` is a kernel, which no kernel can call; move the common code into a `#[device]` \
+                             function"
+                        ),
                         Some(_) => format!(
                             "`{name}` is not in this file, nor in the kernel as it was compiled; compile the crate \
                              to call it"

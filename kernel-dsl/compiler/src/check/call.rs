@@ -573,10 +573,6 @@ fn instead_of(receiver: &Ty, method: &str) -> String {
         (Ty::Scalar(_), _) if method.starts_with("checked_") || method.starts_with("overflowing_") => {
             ": check the operands first, or use the method named `wrapping_…`"
         }
-        (Ty::Scalar(_), "carrying_add" | "borrowing_sub") => {
-            ": write `int::carrying_add(a, b, carry)` or `int::borrowing_sub(a, b, borrow)`"
-        }
-        (Ty::Scalar(_), "widening_mul" | "carrying_mul") => ": write `int::widening_mul(a, b)`",
         (Ty::Scalar(_), _) => ": see `kernel_dsl::methods` for the supported methods",
         (Ty::Slice { .. }, "iter" | "iter_mut" | "into_iter" | "chunks" | "windows") => {
             ": write `for i in 0..x.len()` and index the slice"

@@ -321,23 +321,33 @@ impl<'h> Lowerer<'h> {
     }
 
     fn extent(&mut self, of: &Val, d: u32, span: Span) -> Val {
-        let found = match of {
-            Val::View(view) => view.extents.get(d as usize).copied(),
+        let (found, of, rank) = match of {
+            Val::View(view) => (view.extents.get(d as usize).copied(), "a view", view.extents.len()),
             Val::Shared(SharedHandle::Fixed { array, prefix, .. }) => {
                 let shape = &self.builder.kernel.shared[array.0 as usize].shape;
-                let n = shape.get(d as usize + prefix.len()).copied();
-                n.map(|n| self.index(n))
+                let (n, rank) = (shape.get(d as usize + prefix.len()).copied(), shape.len() - prefix.len());
+                (n.map(|n| self.index(n)), "a shared array", rank)
             }
-            Val::Shared(SharedHandle::Dynamic(view)) => view.extents.get(d as usize).copied(),
+            Val::Shared(SharedHandle::Dynamic(view)) => {
+                (view.extents.get(d as usize).copied(), "a shared array", view.extents.len())
+            }
             _ => return Val::Unit,
         };
         match found {
             Some(k) => Val::Scalar(k),
-            None => {
-                self.error(span, format!("there is no dimension {d}"));
-                Val::Unit
-            }
+            None => self.no_dimension(span, of, d, rank),
         }
+    }
+
+    /// Reports that `of`, such as "a view", has no dimension `d`.
+    fn no_dimension(&mut self, span: Span, of: &str, d: u32, rank: usize) -> Val {
+        let dimensions = match rank {
+            0 | 1 => "the only dimension is 0".to_owned(),
+            2 => "the dimensions are 0 and 1".to_owned(),
+            _ => format!("the dimensions are 0 to {}", rank - 1),
+        };
+        self.error(span, format!("{of} of rank {rank} has no dimension {d}: {dimensions}"));
+        Val::Unit
     }
 
     fn stride(&mut self, of: &Val, d: u32, span: Span) -> Val {
@@ -345,10 +355,7 @@ impl<'h> Lowerer<'h> {
         match view.strides.get(d as usize) {
             Some(Some(value)) => Val::Scalar(MaybeConst::unknown(*value)),
             Some(None) => Val::Scalar(self.index(1)),
-            None => {
-                self.error(span, format!("there is no dimension {d}"));
-                Val::Unit
-            }
+            None => self.no_dimension(span, "a view", d, view.strides.len()),
         }
     }
 

@@ -51,6 +51,13 @@ fn standalone_texts_have_items_of_every_form() {
 }
 
 #[test]
+fn a_kernel_cannot_be_called() {
+    let text = "#[kernel(block = 32, grid = 1)]\nfn k(y: &mut [f32]) {\n    k(y);\n}\n";
+    let refused = standalone(text, "s.rs", None).unwrap_err().to_string();
+    assert!(refused.contains("`k` is a kernel, which no kernel can call; move the common code"), "{refused}");
+}
+
+#[test]
 fn standalone_texts_have_one_kernel_or_a_name() {
     let twice = format!("{TEXT}{}", TEXT.replace("fn k", "fn j").replace("fn twice", "fn thrice"));
     let several = standalone(&twice, "f.rs", None).unwrap_err();
