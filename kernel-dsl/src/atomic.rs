@@ -2,8 +2,8 @@
 
 use crate::element::{Element, ScalarElement};
 use crate::wide::ElementSpace;
+use kernel_dsl_compiler::lock::Lock;
 use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
 
 /// Elements with `fetch_add`, `fetch_sub`, `exchange`, `fetch_min` and `fetch_max`: integers, `f32`
 /// and `f64`.
@@ -92,9 +92,9 @@ floats! {
 /// The element must be alive and initialized. During the call, only calls of this function may
 /// access the element.
 pub(crate) unsafe fn update<T: Element>(element: NonNull<T>, change: impl FnOnce(T) -> T) -> T {
-    static ONE: Mutex<()> = Mutex::new(());
-    // If `change` panics, the element keeps its value, so a poisoned lock is harmless.
-    let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    static ONE: Lock<()> = Lock::new(());
+    // If `change` panics, the element keeps its value.
+    let _one = ONE.lock();
     // SAFETY: the caller guarantees a valid element; all other changes wait for the lock.
     unsafe {
         let before = element.read();

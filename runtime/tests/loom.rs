@@ -1,10 +1,24 @@
 //! Model checking of concurrent hazard tracking: loom explores every order that locks and atomics
 //! permit.
 
-/// Replacements of the runtime's `sync` module, which re-exports the standard library.
+/// Replacements of the runtime's `sync` module, which has the locks and atomics of a program.
 mod sync {
+    pub use loom::sync::MutexGuard;
     pub use loom::sync::atomic::{AtomicBool, AtomicU64};
-    pub use loom::sync::{Mutex, MutexGuard};
+
+    /// A lock of loom in place of the runtime's.
+    #[derive(Default, Debug)]
+    pub struct Lock<T>(loom::sync::Mutex<T>);
+
+    impl<T> Lock<T> {
+        pub fn new(value: T) -> Lock<T> {
+            Lock(loom::sync::Mutex::new(value))
+        }
+
+        pub fn lock(&self) -> MutexGuard<'_, T> {
+            self.0.lock().expect("a panic ends the model")
+        }
+    }
 }
 
 // The models use only a part of the file.

@@ -55,6 +55,7 @@ pub mod hir;
 pub mod integer;
 pub mod ir;
 pub mod launch;
+pub mod lock;
 pub mod lower;
 pub mod oracle;
 pub mod passes;

@@ -9,6 +9,7 @@
 
 use crate::element::DeviceCopy;
 use crate::layout::IndexShape;
+use kernel_dsl_compiler::lock::{Lock, WaitCondition};
 use std::any::{Any, TypeId};
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -16,7 +17,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::panic::Location;
 use std::ptr::NonNull;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 /// Threads of a warp.
 pub(crate) const LANES: usize = 32;
@@ -84,16 +85,16 @@ struct BlockState {
 
 /// The threads of one block, by index.
 pub(crate) struct Monitor {
-    state: Mutex<BlockState>,
+    state: Lock<BlockState>,
     /// One condition variable per warp, on which the warp's lanes wait.
-    wake: Vec<Condvar>,
+    wake: Vec<WaitCondition>,
 }
 
 impl Monitor {
     pub(super) fn new(threads: usize) -> Monitor {
         let warps = threads.div_ceil(LANES);
         Monitor {
-            state: Mutex::new(BlockState {
+            state: Lock::new(BlockState {
                 threads: vec![Status::Running; threads],
                 running: threads,
                 offers: (0..threads).map(|_| -> Offer { Arc::new(()) }).collect(),
@@ -101,13 +102,13 @@ impl Monitor {
                 arrays: Vec::new(),
                 failure: None,
             }),
-            wake: (0..warps).map(|_| Condvar::new()).collect(),
+            wake: (0..warps).map(|_| WaitCondition::new()).collect(),
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, BlockState> {
         // No code panics with the lock held while the state is inconsistent.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// Waits for the threads of `scope`, and returns their offers, in the order of the threads.
@@ -144,7 +145,7 @@ impl Monitor {
             self.fail_if_stuck(&mut state);
         }
         while state.failure.is_none() && state.threads[thread] != Status::Running {
-            state = self.wake[warp].wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self.wake[warp].wait(state);
         }
         if state.threads[thread] != Status::Running {
             drop(state);
@@ -159,7 +160,7 @@ impl Monitor {
         state.last_offers[warps.clone()].fill(offers);
         state.running += members.len();
         state.threads[members].fill(Status::Running);
-        self.wake[warps].iter().for_each(Condvar::notify_all);
+        self.wake[warps].iter().for_each(WaitCondition::notify_all);
     }
 
     /// Records that the thread has left the kernel.
@@ -213,7 +214,7 @@ impl Monitor {
 
     fn fail_in(&self, state: &mut BlockState, failure: BlockFailure) {
         state.failure.get_or_insert(failure);
-        self.wake.iter().for_each(Condvar::notify_all);
+        self.wake.iter().for_each(WaitCondition::notify_all);
     }
 
     /// Returns the block's failure, if it failed.

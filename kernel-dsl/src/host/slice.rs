@@ -3,8 +3,9 @@
 use super::context::context;
 use super::monitor::Monitor;
 use crate::element::{Element, bytes};
+use kernel_dsl_compiler::lock::Lock;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 /// A slice that every thread of an emulated launch can hold as a `&mut [T]`.
 ///
@@ -15,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// memory must take a [`ViewMut`](crate::ViewMut) to run here. Two threads of a block that change
 /// one element panic.
 pub struct SliceMut<'a, T: Element> {
-    state: Mutex<SliceState<'a, T>>,
+    state: Lock<SliceState<'a, T>>,
 }
 
 struct SliceState<'a, T> {
@@ -38,7 +39,7 @@ pub struct OfThread<'s, 'a, T: Element> {
 impl<'a, T: Element> SliceMut<'a, T> {
     /// Wraps `elements` for kernels that write them.
     pub fn new(elements: &'a mut [T]) -> Self {
-        SliceMut { state: Mutex::new(SliceState { elements, block: None, found: Vec::new(), writer: Vec::new() }) }
+        SliceMut { state: Lock::new(SliceState { elements, block: None, found: Vec::new(), writer: Vec::new() }) }
     }
 
     /// Returns the calling thread's copy, which coerces to `&mut [T]`:
@@ -60,7 +61,7 @@ impl<'a, T: Element> SliceMut<'a, T> {
 
     fn lock(&self) -> MutexGuard<'_, SliceState<'a, T>> {
         // A thread that finds a conflict panics with the lock held. The elements remain valid.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -3,9 +3,10 @@
 use super::schedule::{Work, WorkSchedule};
 use super::simulation::{BlockCost, BlockSlots};
 use kernel_dsl::compiler::hir::Constant;
+use kernel_dsl::compiler::lock::Lock;
 use runtime::{Device, DeviceBuffer, Error};
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The number of columns of the table.
 pub(super) const TABLE_COLUMNS: usize = 8;
@@ -95,20 +96,19 @@ pub(super) struct PlannedSchedule {
 pub(super) struct Plans {
     device: Device,
     /// Most recently used first.
-    kept: Mutex<VecDeque<(PlanKey, Arc<PlannedSchedule>)>>,
+    kept: Lock<VecDeque<(PlanKey, Arc<PlannedSchedule>)>>,
 }
 
 impl Plans {
     /// Returns an empty cache.
     pub fn new(device: Device) -> Plans {
-        Plans { device, kept: Mutex::default() }
+        Plans { device, kept: Lock::default() }
     }
 
     /// Returns the plan for `key`. `lists` gives the number of key tiles for each tile of queries
     /// of all heads of a sequence.
     pub fn plan(&self, key: PlanKey, lists: impl FnOnce() -> Vec<usize>) -> Result<Arc<PlannedSchedule>, Error> {
-        // The data is consistent even if a holder of the lock panicked.
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         if let Some(at) = kept.iter().position(|(of, _)| *of == key)
             && let Some(found) = kept.remove(at)
         {

@@ -5,9 +5,8 @@
 //! interpreter copies the whole range of a part and writes it back. Launches with overlapping
 //! ranges therefore run one after another; launches with disjoint ranges run concurrently.
 
-use runtime_simt::Lock;
+use runtime_simt::{Lock, WaitCondition};
 use std::ops::Range;
-use std::sync::{Condvar, PoisonError};
 
 /// The lock of the process, because all CPU devices accept each other's buffers.
 pub(crate) static HOST_RANGES: RangeLock = RangeLock::new();
@@ -30,7 +29,7 @@ impl LockedRange {
 #[derive(Debug)]
 pub(crate) struct RangeLock {
     running: Lock<RunningRanges>,
-    ended: Condvar,
+    ended: WaitCondition,
 }
 
 /// The ranges of all running launches.
@@ -51,7 +50,7 @@ pub(crate) struct RangeGuard<'a> {
 
 impl RangeLock {
     pub const fn new() -> RangeLock {
-        RangeLock { running: Lock::new(RunningRanges { next: 0, spans: Vec::new() }), ended: Condvar::new() }
+        RangeLock { running: Lock::new(RunningRanges { next: 0, spans: Vec::new() }), ended: WaitCondition::new() }
     }
 
     /// Waits until no running launch overlaps `spans`, and takes all of them at once, so that no
@@ -63,8 +62,7 @@ impl RangeLock {
         let meet = |running: &mut RunningRanges| {
             running.spans.iter().any(|(_, taken)| spans.iter().any(|span| span.meets(taken)))
         };
-        // A poisoned lock is still consistent, as in `running`.
-        let mut running = self.ended.wait_while(self.running.lock(), meet).unwrap_or_else(PoisonError::into_inner);
+        let mut running = self.ended.wait_while(self.running.lock(), meet);
         let number = running.next;
         running.next += 1;
         running.spans.extend(spans.into_iter().map(|span| (number, span)));

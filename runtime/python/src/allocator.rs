@@ -16,11 +16,11 @@
 //! memory first.
 
 use crate::device::{Opened, Where};
+use kernel_dsl_compiler::lock::Lock;
 use runtime::DeviceBuffer;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::ptr;
-use std::sync::{Mutex, PoisonError};
 
 /// The granularity of block sizes in bytes. Larger sizes are also multiples of an eighth of their
 /// power of two, so that few distinct sizes occur and freed blocks are reused.
@@ -37,7 +37,7 @@ struct TorchBlocks {
 }
 
 // PyTorch passes no context to an allocator, so that its blocks belong to the process.
-static BLOCKS: Mutex<Option<TorchBlocks>> = Mutex::new(None);
+static BLOCKS: Lock<Option<TorchBlocks>> = Lock::new(None);
 
 /// Returns the bytes of a block for `bytes` bytes.
 fn rounded(bytes: usize) -> usize {
@@ -99,7 +99,7 @@ pub unsafe extern "C" fn kernels_rs_allocate(bytes: isize, device: c_int, stream
     let (Ok(bytes @ 1..), Ok(ordinal)) = (usize::try_from(bytes), usize::try_from(device)) else {
         return ptr::null_mut();
     };
-    let mut blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut blocks = BLOCKS.lock();
     match blocks.get_or_insert_default().allocate(bytes, ordinal, stream.addr()) {
         Ok(address) => ptr::without_provenance_mut(address as usize),
         Err(error) => {
@@ -116,6 +116,6 @@ pub unsafe extern "C" fn kernels_rs_allocate(bytes: isize, device: c_int, stream
 /// as long as the process allocates memory.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn kernels_rs_free(address: *mut c_void, _bytes: isize, _device: c_int, stream: *mut c_void) {
-    let mut blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut blocks = BLOCKS.lock();
     blocks.get_or_insert_default().free(address.addr() as u64, stream.addr());
 }

@@ -3,6 +3,7 @@
 use crate::array::Held;
 use crate::error;
 use crate::fork::{self, ForkLock};
+use kernel_dsl_compiler::lock::Lock;
 use kernels_rs::rotary::{PairLayout, Rotary};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -11,7 +12,7 @@ use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
 /// The devices, which cache compiled kernels and memory between calls.
@@ -73,11 +74,11 @@ pub struct Opened {
     pub stream: runtime::Stream,
     /// The lock that a thread holds from a launch to the end of the wait. Each thread thus gets
     /// only the errors of its calls.
-    calls: Mutex<()>,
-    later: Mutex<Later>,
+    calls: Lock<()>,
+    later: Lock<Later>,
     pub recording: FunctionRecording,
     /// Tables of rotary embeddings. None is dropped, because recorded launches read them.
-    rotary: Mutex<Vec<(RotaryKey, Arc<Rotary>)>>,
+    rotary: Lock<Vec<(RotaryKey, Arc<Rotary>)>>,
 }
 
 /// The layout, the bits of the frequencies, and the axes.
@@ -88,7 +89,7 @@ const MAX_ROTARY_TABLES: usize = 64;
 
 /// The recording of a function's launches.
 #[derive(Default)]
-pub struct FunctionRecording(Mutex<Option<(ThreadId, Progress)>>);
+pub struct FunctionRecording(Lock<Option<(ThreadId, Progress)>>);
 
 /// The work that the function has submitted.
 enum Progress {
@@ -149,7 +150,7 @@ impl FunctionRecording {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<(ThreadId, Progress)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 
@@ -175,10 +176,10 @@ impl Opened {
         Ok(Opened {
             stream: device.stream()?,
             device,
-            calls: Mutex::default(),
-            later: Mutex::default(),
+            calls: Lock::default(),
+            later: Lock::default(),
             recording: FunctionRecording::default(),
-            rotary: Mutex::default(),
+            rotary: Lock::default(),
         })
     }
 
@@ -190,7 +191,7 @@ impl Opened {
 
     /// Submits work to the stream and waits for it.
     pub fn complete(&self, submit: impl FnOnce(&runtime::Stream) -> runtime::Result<()>) -> runtime::Result<()> {
-        let _calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let _calls = self.calls.lock();
         let submitted = submit(&self.stream);
         self.recording.note(None);
         // Work may be in flight even if a later submission failed.
@@ -207,7 +208,7 @@ impl Opened {
         handle: usize,
         submit: impl FnOnce(&runtime::Stream) -> runtime::Result<()>,
     ) -> runtime::Result<()> {
-        let _calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let _calls = self.calls.lock();
         let handle = ptr::without_provenance_mut::<c_void>(handle);
         // SAFETY: by the caller's promise.
         unsafe { self.stream.wait_for_handle(handle)? };
@@ -221,7 +222,7 @@ impl Opened {
     pub fn rotary(&self, layout: PairLayout, frequencies: &[f32], axes: &[u32]) -> runtime::Result<Arc<Rotary>> {
         let bits = frequencies.iter().map(|f| f.to_bits()).collect();
         let key = (layout, bits, axes.to_vec());
-        let mut tables = self.rotary.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tables = self.rotary.lock();
         if let Some((_, table)) = tables.iter().find(|(known, _)| *known == key) {
             return Ok(table.clone());
         }
@@ -238,7 +239,7 @@ impl Opened {
 
     /// Drops the buffers of a submitted call after its work, without waiting for it.
     pub fn drop_later(&self, buffers: Box<dyn Send>) {
-        let mut later = self.later.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut later = self.later.lock();
         later.newest.push(buffers);
         if later.newest.len() < CALLS_OF_EVENT {
             return;
@@ -269,7 +270,7 @@ pub struct Stream {
     pub opened: Arc<Opened>,
     pub place: Where,
     pub stream: runtime::Stream,
-    held: Mutex<Vec<Held>>,
+    held: Lock<Vec<Held>>,
 }
 
 #[pymethods]
@@ -281,7 +282,7 @@ impl Stream {
         let place = device.map_or(Ok(Where::Cuda(0)), Where::of)?;
         let opened = place.open(py)?;
         let stream = opened.device.stream().map_err(|e| error::runtime(py, e))?;
-        Ok(Stream { opened, place, stream, held: Mutex::default() })
+        Ok(Stream { opened, place, stream, held: Lock::default() })
     }
 
     /// Waits until all submitted calls are complete, and raises the first error.
@@ -326,7 +327,7 @@ impl Stream {
     }
 
     fn held(&self) -> std::sync::MutexGuard<'_, Vec<Held>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 }
 

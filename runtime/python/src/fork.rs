@@ -4,12 +4,13 @@
 //! stays locked in the child, and its value may be half changed. The child replaces such a lock by
 //! a new one with an empty value.
 
+use kernel_dsl_compiler::lock::Lock;
 use std::ptr;
+use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 
 /// A lock on a value that a child of `fork` can make anew.
-pub struct ForkLock<T: 'static>(AtomicPtr<Mutex<T>>);
+pub struct ForkLock<T: 'static>(AtomicPtr<Lock<T>>);
 
 impl<T: Default + Send + 'static> ForkLock<T> {
     pub const fn new() -> ForkLock<T> {
@@ -18,14 +19,14 @@ impl<T: Default + Send + 'static> ForkLock<T> {
 
     /// Locks the value.
     pub fn lock(&self) -> MutexGuard<'static, T> {
-        self.current().lock().unwrap_or_else(PoisonError::into_inner)
+        self.current().lock()
     }
 
     /// Returns the lock, made on first use. A lock is never freed.
-    fn current(&self) -> &'static Mutex<T> {
+    fn current(&self) -> &'static Lock<T> {
         let mut found = self.0.load(Ordering::Acquire);
         if found.is_null() {
-            let made = Box::into_raw(Box::<Mutex<T>>::default());
+            let made = Box::into_raw(Box::<Lock<T>>::default());
             found = match self.0.compare_exchange(ptr::null_mut(), made, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => made,
                 Err(other) => {
@@ -42,18 +43,13 @@ impl<T: Default + Send + 'static> ForkLock<T> {
     /// Replaces the lock in a child of `fork` if another thread held it, or if the value `is_held`.
     /// The old value stays in memory, because it may be half changed.
     pub fn renew(&self, is_held: impl FnOnce(&T) -> bool) {
-        let held = match self.current().try_lock() {
-            Ok(value) => is_held(&value),
-            Err(TryLockError::Poisoned(value)) => is_held(&value.into_inner()),
-            Err(TryLockError::WouldBlock) => true,
-        };
-        if held {
+        if self.current().try_lock().is_none_or(|value| is_held(&value)) {
             self.0.store(Box::into_raw(Box::default()), Ordering::Release);
         }
     }
 }
 
 /// Returns whether another thread held a lock when the process forked.
-pub fn is_held<T>(lock: &Mutex<T>) -> bool {
-    matches!(lock.try_lock(), Err(TryLockError::WouldBlock))
+pub fn is_held<T>(lock: &Lock<T>) -> bool {
+    lock.try_lock().is_none()
 }

@@ -9,6 +9,7 @@ use crate::array;
 use crate::device::Where;
 use crate::error;
 use crate::torch::{Torch, TorchTensor};
+use kernel_dsl_compiler::lock::Lock;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyNotImplemented, PyString, PyTuple};
@@ -16,7 +17,7 @@ use runtime::RecordedLaunches;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::ptr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The modulus up to which a repeated call's addresses equal the recorded ones. Kernels choose the
 /// width of their accesses by the low bits of addresses.
@@ -35,7 +36,7 @@ pub struct Repeats {
     /// Whether all other memory, which calls only read, is constant and lives as long as the
     /// device.
     constants: bool,
-    calls: Mutex<HashMap<Vec<u64>, Option<Arc<RepeatableCall>>>>,
+    calls: Lock<HashMap<Vec<u64>, Option<Arc<RepeatableCall>>>>,
 }
 
 /// A call that can be repeated.
@@ -47,7 +48,7 @@ struct RepeatableCall {
     scratch: Vec<NewTensor>,
     /// The place of each recorded address.
     places: Vec<ResultPlace>,
-    launches: Mutex<RecordedLaunches>,
+    launches: Lock<RecordedLaunches>,
     /// Whether the launches read shared memory, which they keep.
     is_shared: bool,
 }
@@ -146,7 +147,7 @@ impl Repeats {
     #[new]
     #[pyo3(signature = (scratch = false, constants = false))]
     fn new(scratch: bool, constants: bool) -> Repeats {
-        Repeats { scratch, constants, calls: Mutex::default() }
+        Repeats { scratch, constants, calls: Lock::default() }
     }
 
     /// Repeats an earlier call and returns its results. Returns None without an equal earlier call,
@@ -226,7 +227,7 @@ impl Repeats {
 
 impl Repeats {
     fn calls(&self) -> std::sync::MutexGuard<'_, HashMap<Vec<u64>, Option<Arc<RepeatableCall>>>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        self.calls.lock()
     }
 }
 
@@ -294,7 +295,7 @@ impl RepeatableCall {
             ranges[tensors..].iter().map(|range| NewTensor::bytes(py, like, range.end - range.start)).collect()
         });
         let (tuple, scratch, is_shared) = (tuple.is_ok(), scratch?, !shared.is_empty());
-        Ok(Some(RepeatableCall { results: new, tuple, scratch, places, launches: Mutex::new(launches), is_shared }))
+        Ok(Some(RepeatableCall { results: new, tuple, scratch, places, launches: Lock::new(launches), is_shared }))
     }
 
     /// Submits the launches with the tensors of this call. Returns `None` if a new tensor's
@@ -324,7 +325,7 @@ impl RepeatableCall {
         let address = |place: &ResultPlace| place.tensor.map_or(0, |tensor| starts[tensor]) + place.offset;
         let addresses: Vec<u64> = self.places.iter().map(address).collect();
         let submitted = py.detach(|| {
-            let mut launches = self.launches.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut launches = self.launches.lock();
             // SAFETY: the stream is PyTorch's current one of the tensors' device. An equal call was
             // validated: types, shapes, strides, alignment and options are those of the signature.
             // PyTorch frees memory in the order of its current stream. What is written is new, so

@@ -22,7 +22,7 @@
 //! - [`Interleaver`]: the loop for blocks that are resident at once, with [`Preemption`];
 //! - [`split`]: runs a launch on several host threads, each with a copy of the memory;
 //! - [`ArgumentBytes`], [`ByteRanges`]: the memory of a launch;
-//! - [`Lock`], [`SharedLock`]: locks without poisoning;
+//! - [`Lock`], [`SharedLock`], [`WaitCondition`]: locks without poisoning, from the compiler;
 //! - [`Statistics`], [`Thread`], [`number`]: the data of reports;
 //! - [`report`]: the findings of a run, their collection, and their text and JSON.
 //!
@@ -35,7 +35,6 @@ mod bytes;
 mod grid;
 mod interleaver;
 mod lanes;
-mod lock;
 pub mod number;
 pub mod preemption;
 mod printed;
@@ -49,9 +48,9 @@ mod thread;
 pub use bytes::{ArgumentBytes, ByteRanges};
 pub use grid::{GridShape, MAX_RESIDENT_BLOCKS};
 pub use interleaver::{Interleaver, RunningGrid, WarpState};
+pub use kernel_dsl_compiler::lock::{Lock, SharedLock, WaitCondition};
 pub use kernel_dsl_compiler::oracle::{Check, Severity};
 pub use lanes::{FULL, LANES, lanes_of};
-pub use lock::{Lock, SharedLock};
 pub use preemption::{Points, Preemption};
 pub use printed::{MAX_PRINTED, Printed};
 pub use schedule::{Schedule, UnknownOrder};

@@ -1,21 +1,22 @@
 //! A time limit for each trial of a fuzzer.
 
+use kernel_dsl_compiler::lock::Lock;
 use std::process::exit;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The current trial, which a thread compares with the time limit.
-pub struct Watch(Arc<Mutex<Option<(Instant, String)>>>);
+pub struct Watch(Arc<Lock<Option<(Instant, String)>>>);
 
 impl Watch {
     /// Starts the thread, which prints a trial that exceeds `limit`, and ends the process.
     pub fn start(limit: Duration) -> Watch {
-        let current = Arc::<Mutex<Option<(Instant, String)>>>::default();
+        let current = Arc::<Lock<Option<(Instant, String)>>>::default();
         let watched = current.clone();
         std::thread::spawn(move || {
             loop {
                 std::thread::sleep(Duration::from_millis(200));
-                let current = watched.lock().unwrap_or_else(PoisonError::into_inner);
+                let current = watched.lock();
                 if let Some((since, text)) = &*current
                     && since.elapsed() > limit
                 {
@@ -38,6 +39,6 @@ impl Watch {
     }
 
     fn set(&self, trial: Option<(Instant, String)>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = trial;
+        *self.0.lock() = trial;
     }
 }

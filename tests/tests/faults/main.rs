@@ -8,9 +8,10 @@ mod lost;
 mod profiles;
 mod watched;
 
+use kernel_dsl::compiler::lock::Lock;
 use kernel_dsl::prelude::*;
 use runtime::doctor::{self, DriverFinding};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 /// Computes y ← x + 1.
 #[kernel(block = 128, grid = y.len().div_ceil(128))]
@@ -43,8 +44,8 @@ pub fn iterate(rounds: u32, y: &mut [u32]) {
 
 /// Locks the device for one test of this process.
 fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    static ALONE: Lock<()> = Lock::new(());
+    ALONE.lock()
 }
 
 /// Returns whether the driver's device is a GPU. The driver on the CPU is slower, and runs one

@@ -5,9 +5,10 @@
 //! keeps its hash, so its expansion does not depend on the rest of the crate. An editor that
 //! expands an item repeatedly gets other numbers, which is harmless.
 
+use crate::lock::Lock;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
 /// The purpose of a hash. Each item makes at most one hash for each purpose.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,11 +19,11 @@ pub(super) enum HashPurpose {
     Name,
 }
 
-static HASH_COUNTS: LazyLock<Mutex<HashMap<(HashPurpose, u64), u64>>> = LazyLock::new(Mutex::default);
+static HASH_COUNTS: LazyLock<Lock<HashMap<(HashPurpose, u64), u64>>> = LazyLock::new(Lock::default);
 
 /// Returns `hash` for the first item with this hash, and another hash for each later item.
 pub(super) fn distinct(purpose: HashPurpose, hash: u64) -> u64 {
-    let mut seen = HASH_COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut seen = HASH_COUNTS.lock();
     let before = seen.entry((purpose, hash)).or_default();
     *before += 1;
     if *before == 1 {

@@ -10,10 +10,11 @@
 // The exported functions have the names of nvrtc.h.
 #![allow(non_snake_case)]
 
+use kernel_dsl_compiler::lock::Lock;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 
 /// A result code: `nvrtcResult`.
 type NvrtcCode = c_int;
@@ -135,9 +136,8 @@ mod original {
 
 /// Returns the programs compiled for a real architecture, by their addresses.
 fn with_cubin() -> MutexGuard<'static, BTreeSet<usize>> {
-    static PROGRAMS: Mutex<BTreeSet<usize>> = Mutex::new(BTreeSet::new());
-    // A panic leaves the set as it was.
-    PROGRAMS.lock().unwrap_or_else(PoisonError::into_inner)
+    static PROGRAMS: Lock<BTreeSet<usize>> = Lock::new(BTreeSet::new());
+    PROGRAMS.lock()
 }
 
 /// Replaces real architectures by virtual ones. Also returns whether there was a real one.

@@ -13,20 +13,20 @@ use super::findings::ProcessFindings;
 use super::log::CallLog;
 use super::work::{KernelLimits, StreamWork};
 use cudarc::driver::sys::CUresult;
-use runtime_simt::Lock;
+use runtime_simt::{Lock, WaitCondition};
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 /// The queue and its worker thread.
 #[derive(Debug)]
 pub struct Engine {
     state: Lock<EngineState>,
     /// Signaled when an operation is submitted.
-    work: Condvar,
+    work: WaitCondition,
     /// Signaled after each completed operation.
-    progress: Condvar,
+    progress: WaitCondition,
     limits: KernelLimits,
     log: Arc<CallLog>,
     findings: Arc<ProcessFindings>,
@@ -73,7 +73,14 @@ pub fn as_host_function(call: impl FnOnce()) {
 impl Engine {
     /// Creates an engine with an empty queue.
     pub fn new(limits: KernelLimits, log: Arc<CallLog>, findings: Arc<ProcessFindings>) -> Engine {
-        Engine { state: Lock::default(), work: Condvar::new(), progress: Condvar::new(), limits, log, findings }
+        Engine {
+            state: Lock::default(),
+            work: WaitCondition::new(),
+            progress: WaitCondition::new(),
+            limits,
+            log,
+            findings,
+        }
     }
 
     /// Submits an operation.
@@ -114,7 +121,7 @@ impl Engine {
                 state = self.step(state);
             } else {
                 state.waiting += 1;
-                state = self.progress.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.progress.wait(state);
                 state.waiting -= 1;
             }
         }
@@ -128,7 +135,7 @@ impl Engine {
                 state = self.step(state);
             } else {
                 state.idle = true;
-                state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.work.wait(state);
                 state.idle = false;
             }
         }

@@ -11,8 +11,9 @@ mod tracker;
 
 /// Atomics and locks of the tracker. `tests/loom.rs` compiles the tracker with loom's instead.
 mod sync {
+    pub use runtime_simt::Lock;
+    pub use std::sync::MutexGuard;
     pub use std::sync::atomic::{AtomicBool, AtomicU64};
-    pub use std::sync::{Mutex, MutexGuard};
 }
 
 pub(crate) use access::{AccessSet, BufferAccess, Hazards};

@@ -9,10 +9,9 @@
 //! `tests/loom.rs` compiles this file with loom's locks and atomics, and explores every
 //! interleaving.
 
-use super::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard};
+use super::sync::{AtomicBool, AtomicU64, Lock, MutexGuard};
 use smallvec::SmallVec;
 use std::ops::Deref;
-use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
 /// A point in the work of a stream: an operation, which ends when the stream has reached the point.
@@ -65,7 +64,7 @@ pub(crate) struct SubrangeTracker {
     /// The last read by the stream that read first since the last write.
     read: AtomicU64,
     /// Accesses of other streams, and the wait set at the change of owner.
-    others: Mutex<WaitSet>,
+    others: Lock<WaitSet>,
     /// Whether `others` has entries. While a single stream uses the memory, no lock is taken.
     has_others: AtomicBool,
     /// Whether parts were written since the last write of the whole, or former owners may still
@@ -85,7 +84,7 @@ impl HazardTracker {
         HazardTracker(SubrangeTracker {
             has_others,
             has_written_parts,
-            others: Mutex::new(pending),
+            others: Lock::new(pending),
             ..SubrangeTracker::default()
         })
     }
@@ -165,7 +164,6 @@ impl SubrangeTracker {
     }
 
     fn others(&self) -> MutexGuard<'_, WaitSet> {
-        // A panic while the lock is held leaves the list valid.
-        self.others.lock().unwrap_or_else(PoisonError::into_inner)
+        self.others.lock()
     }
 }
