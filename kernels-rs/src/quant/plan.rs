@@ -3,6 +3,7 @@
 
 use super::format::Format;
 use crate::tuned;
+use kernel_dsl::compiler::ir::SHARED_LIMIT;
 use std::fmt;
 use std::str::FromStr;
 
@@ -34,9 +35,6 @@ pub struct GemvBlock {
 pub(super) fn group_rows(rows: usize) -> usize {
     rows.div_ceil(rows.div_ceil(8).max(1))
 }
-
-/// Bytes of shared memory that a block may declare.
-const MAX_SHARED_BYTES: usize = 48 << 10;
 
 impl GemvBlock {
     /// Returns the block for a single row that the kernel quantizes, with `k` activations.
@@ -114,7 +112,8 @@ impl GemvBlock {
         }
         // Bytes, and up to four factors of 32 activations.
         let shared = rows.max(1) * (piece + 128 + piece / 2);
-        (shared > MAX_SHARED_BYTES).then_some("the activations of all rows of a group exceed 48 KB of shared memory")
+        (shared > SHARED_LIMIT as usize)
+            .then_some("the activations of all rows of a group exceed 48 KB of shared memory")
     }
 }
 

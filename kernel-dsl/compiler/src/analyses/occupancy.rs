@@ -1,6 +1,7 @@
 //! The number of blocks and warps that are resident on a multiprocessor at once, and the resource
 //! that limits it.
 
+use crate::ir::SHARED_LIMIT;
 use crate::target::Target;
 use serde::Serialize;
 
@@ -56,7 +57,7 @@ impl MultiprocessorLimits {
             parts: 4,
             registers_of_thread: 255,
             shared: shared_kib << 10,
-            shared_of_block: 48 << 10,
+            shared_of_block: SHARED_LIMIT,
             shared_unit,
             shared_reserved,
         }

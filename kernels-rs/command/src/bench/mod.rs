@@ -6,6 +6,8 @@ mod kernels;
 mod measure;
 #[cfg(feature = "library")]
 mod suites;
+#[cfg(feature = "library")]
+pub(super) mod typical;
 
 #[cfg(feature = "library")]
 pub(super) use {

@@ -1,6 +1,7 @@
 //! Products of `f32` as a tuned call.
 
 use super::call::{CallOperands, CallReference, OperandValues, ROUNDOFF, TunedCall};
+use crate::bench::typical::PRODUCT_FLOP_PER_NS;
 use crate::error::Error;
 use kernels_rs::Queue;
 use kernels_rs::gemm::plan::{GemmPlan, ranked};
@@ -9,8 +10,6 @@ use runtime::testing::{Random, on_every_core};
 use runtime::{Device, DeviceBuffer};
 use std::cell::RefCell;
 
-/// Speed of an H100.
-const FLOP_PER_NS: f64 = 4e4;
 /// Number of roundings of an element in addition to those of its K products, as [`Gemm`] documents.
 const MORE_ROUNDS: usize = 34;
 
@@ -41,7 +40,7 @@ impl TunedCall for ProductShape {
 
     fn typical_ns(self) -> f64 {
         let ProductShape { batch, m, n, k, .. } = self;
-        2.0 * batch as f64 * m as f64 * n as f64 * k as f64 / FLOP_PER_NS
+        2.0 * batch as f64 * m as f64 * n as f64 * k as f64 / PRODUCT_FLOP_PER_NS
     }
 }
 

@@ -14,6 +14,7 @@ use crate::statistics::ComparisonVerdict;
 use call::{CallOperands, OperandValues, TunedCall};
 use clap::Args;
 use error::TuneError;
+use kernel_dsl::compiler::ir::SHARED_LIMIT;
 use kernels_rs::gemm::ProductShape;
 use kernels_rs::quant::WeightedShape;
 use kernels_rs::tuned::{TunedPlan, TunedPlans};
@@ -28,9 +29,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fs, io};
-
-/// Bytes of shared memory that a block may declare.
-const MAX_SHARED_BYTES: u32 = 48 << 10;
 
 /// Finds the fastest plan of a product for a device and a shape
 ///
@@ -188,14 +186,14 @@ impl<S: TunedCall> PlanCandidates<S> {
                 match estimated {
                     Ok(launches) => {
                         let spilled = launches.iter().find(|launch| launch.spill_bytes > 0);
-                        let large = launches.iter().find(|launch| launch.shared_bytes > MAX_SHARED_BYTES);
+                        let large = launches.iter().find(|launch| launch.shared_bytes > SHARED_LIMIT);
                         if let Some(launch) = spilled {
                             let (bytes, name) = (launch.spill_bytes, &launch.instance);
                             candidate.rejected = Some(format!("{name} spills {bytes} bytes of registers of a thread"));
                         } else if let Some(launch) = large {
                             let (bytes, name) = (launch.shared_bytes, &launch.instance);
                             candidate.rejected =
-                                Some(format!("{name} takes {bytes} bytes of shared memory, above {MAX_SHARED_BYTES}"));
+                                Some(format!("{name} takes {bytes} bytes of shared memory, above {SHARED_LIMIT}"));
                         }
                         candidate.estimate_us = Some(launches.iter().map(|launch| launch.time_us).sum());
                     }

@@ -1,6 +1,7 @@
 //! Products with quantized weights as a tuned call.
 
 use super::call::{CallOperands, CallReference, OperandValues, ROUNDOFF, TunedCall};
+use crate::bench::typical::{BYTES_PER_NS, COLD_BYTES, DP4A_OPERATIONS_PER_NS};
 use crate::error::Error;
 use kernels_rs::Queue;
 use kernels_rs::gemm::epilogue::Identity;
@@ -10,15 +11,8 @@ use runtime::testing::{Random, on_every_core};
 use runtime::{Device, DeviceBuffer};
 use std::cell::{Cell, RefCell};
 
-/// Total bytes of the weights that products read alternately: several times the L2 cache of a card,
-/// as the layers of a model are.
-const COLD_BYTES: usize = 256 << 20;
-/// Copies of weights, which are fewer than the above bytes if the weights are small.
+/// Maximum number of copies of weights: those of small weights have fewer bytes than [`COLD_BYTES`].
 const MAX_COPIES: usize = 256;
-/// Operations per nanosecond of an H100.
-const OPERATIONS_PER_NS: f64 = 1e5;
-/// Bytes per nanosecond of an H100.
-const BYTES_PER_NS: f64 = 3e3;
 /// The scale of the rows of bytes.
 const BYTE_SCALE: f32 = 1.0 / 128.0;
 
@@ -47,7 +41,7 @@ impl TunedCall for WeightedShape {
     fn typical_ns(self) -> f64 {
         let WeightedShape { m, n, k, .. } = self;
         let operations = 2.0 * m as f64 * n as f64 * k as f64;
-        (operations / OPERATIONS_PER_NS).max(weight_bytes(self) as f64 / BYTES_PER_NS)
+        (operations / DP4A_OPERATIONS_PER_NS).max(weight_bytes(self) as f64 / BYTES_PER_NS)
     }
 }
 

@@ -2,6 +2,7 @@
 //! compared with unmasked, and a decoding step compared with a copy.
 
 use super::{Measurement, Timer, Trial, WorkRate, drawn, measure_all};
+use crate::bench::typical::{ATTENTION_FLOP_PER_NS, LONG_NS};
 use crate::error::Error;
 use ::runtime::testing::{Draw, Random};
 use ::runtime::{Device, DeviceBuffer};
@@ -14,11 +15,6 @@ use kernels_rs::gemm::Gemm;
 
 /// Sequences, heads, queries and keys, and elements of a head.
 const SHAPES: [[usize; 4]; 4] = [[1, 16, 2048, 128], [4, 16, 512, 64], [1, 16, 4096, 128], [1, 16, 2048, 80]];
-
-/// Target duration of one measurement, long enough to hide launch overhead and clock resolution.
-const LONG_NS: f64 = 5e6;
-/// Estimated speed of an H100, which determines the number of launches in one measurement.
-const FLOP_PER_NS: f64 = 3e4;
 
 pub(super) fn measure(timer: &Timer, rounds: usize) -> Result<Vec<Measurement>, Error> {
     let mut measured = Vec::new();
@@ -62,7 +58,7 @@ fn measure_attention<T: Draw + Float + GenericArgument>(
         (zeros(elements)?, zeros(elements)?, zeros(batch * heads * length * length)?);
     let pairs = if causal { length * (length + 1) / 2 } else { length * length };
     let flop = 4.0 * (batch * heads * pairs * width) as f64;
-    let times = (LONG_NS / (flop / FLOP_PER_NS)).clamp(2.0, 50.0) as u32;
+    let times = (LONG_NS / (flop / ATTENTION_FLOP_PER_NS)).clamp(2.0, 50.0) as u32;
     let attention = if causal { Attention::new().causal() } else { Attention::new() };
     let planes = [batch * heads, length, width];
     let contenders = vec![
@@ -99,7 +95,7 @@ fn backward(timer: &Timer, shape: [usize; 4], causal: bool, rounds: usize) -> Re
     let (mut d_q, mut d_k, mut d_v) = (zeros(elements)?, zeros(elements)?, zeros(elements)?);
     let pairs = if causal { length * (length + 1) / 2 } else { length * length };
     let flop = 10.0 * (batch * heads * pairs * width) as f64;
-    let times = (LONG_NS / (flop / FLOP_PER_NS)).clamp(2.0, 50.0) as u32;
+    let times = (LONG_NS / (flop / ATTENTION_FLOP_PER_NS)).clamp(2.0, 50.0) as u32;
     let attention = if causal { Attention::new().causal() } else { Attention::new() };
     let forward = |o: &mut DeviceBuffer<f32>, lse: Option<&mut DeviceBuffer<f32>>| {
         let mut lse = lse.map(|lse| lse.view_mut(of_rows)).transpose()?;

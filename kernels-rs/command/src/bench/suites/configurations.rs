@@ -3,6 +3,7 @@
 //! family as their times do.
 
 use super::{Measurement, Timer, Trial, WorkRate, drawn, measure_all};
+use crate::bench::typical::ATTENTION_FLOP_PER_NS;
 use crate::error::Error;
 use ::runtime::DeviceBuffer;
 use ::runtime::testing::{Draw, Random};
@@ -54,9 +55,7 @@ const MATRICES_OF_ROWS: [[usize; 2]; 6] =
 
 /// Target duration of one measurement.
 const LONG_NS: f64 = 4e6;
-/// Estimated speed and bandwidth of an H100, which determine the number of launches in one
-/// measurement.
-const FLOP_PER_NS: f64 = 3e4;
+/// Bytes per nanosecond that a configuration reads at least, on an H100.
 const BYTES_PER_NS: f64 = 2e3;
 
 /// Measures every configuration, family by family.
@@ -160,7 +159,7 @@ impl ConfigurationBench<'_> {
         work: impl FnMut() -> ::runtime::Result<()>,
     ) -> Result<(), Error> {
         let estimated_ns = match rate {
-            WorkRate::Flop(flop) => flop / FLOP_PER_NS,
+            WorkRate::Flop(flop) => flop / ATTENTION_FLOP_PER_NS,
             WorkRate::Bytes(bytes) => bytes / BYTES_PER_NS,
         };
         let times = (LONG_NS / estimated_ns).clamp(2.0, 100.0) as u32;

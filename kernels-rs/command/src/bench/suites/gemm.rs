@@ -3,6 +3,7 @@
 
 use super::cublas::{Cublas, Product};
 use super::{Measurement, Timer, Trial, WorkRate, drawn, measure_all};
+use crate::bench::typical::{LONG_NS, PRODUCT_FLOP_PER_NS};
 use crate::error::Error;
 use ::runtime::testing::{Draw, Random};
 use kernel_dsl::half::f16;
@@ -27,11 +28,6 @@ const SHAPES: [([usize; 3], bool); 15] = [
     ([1, 8192, 8192], false),
     ([1, 8192, 8192], true),
 ];
-
-/// Target duration of one measurement, long enough to hide launch overhead and clock resolution.
-const LONG_NS: f64 = 5e6;
-/// Estimated speed of an H100, which determines the number of launches in one measurement.
-const FLOP_PER_NS: f64 = 4e4;
 
 /// Shapes also measured with matrices stored as `f16`.
 const HALVES: [([usize; 3], bool); 4] =
@@ -70,7 +66,7 @@ fn measure_product<T: Draw + Float + GenericArgument>(
     let (source, mut target) = (zeros(elements / 2)?, zeros(elements / 2)?);
     let bytes = elements * size_of::<T>();
     let flop = 2.0 * m as f64 * n as f64 * k as f64;
-    let times = (LONG_NS / (flop / FLOP_PER_NS)).clamp(4.0, 100.0) as u32;
+    let times = (LONG_NS / (flop / PRODUCT_FLOP_PER_NS)).clamp(4.0, 100.0) as u32;
 
     let product = Product { shape, transpose_b, at: [a.device_address(), b.device_address(), theirs.device_address()] };
     let gemm = if transpose_b { Gemm::new().transpose_b() } else { Gemm::new() };

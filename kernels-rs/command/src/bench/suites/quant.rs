@@ -3,6 +3,7 @@
 
 use super::cublas::{Cublas, Product};
 use super::{Contender, Measurement, Timer, Trial, WorkRate, drawn, measure_all};
+use crate::bench::typical::{BYTES_PER_NS, COLD_BYTES, DP4A_OPERATIONS_PER_NS, LONG_NS};
 use crate::error::Error;
 use ::runtime::testing::Random;
 use ::runtime::{Device, DeviceBuffer};
@@ -29,17 +30,6 @@ const MATRICES: [[usize; 2]; 4] = [[8192, 8192], [6144, 2048], [4096, 4096], [20
 
 /// Rows of activations.
 const ROWS: [usize; 18] = [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 48, 64, 96, 128, 512, 4096];
-
-/// Total bytes of the weights that cold products use alternately: several times the L2 cache of a
-/// card.
-const COLD_BYTES: usize = 256 << 20;
-
-/// Target duration of one measurement, long enough to hide launch overhead and clock resolution.
-const LONG_NS: f64 = 5e6;
-/// Estimated speed of an H100, which determines the number of launches in one measurement.
-const OPERATIONS_PER_NS: f64 = 1e5;
-/// Estimated bandwidth of an H100.
-const BYTES_PER_NS: f64 = 3e3;
 
 /// Measures products of bytes, and products with weights in every format; with `names`, products
 /// with weights in these formats alone.
@@ -125,7 +115,7 @@ impl MeasureContext<'_> {
         let mut c = device.zeros::<C>(m * n).map_err(Error::Device)?;
         let theirs = device.zeros::<f32>(m * n).map_err(Error::Device)?;
         let operations = 2.0 * m as f64 * n as f64 * k as f64;
-        let times = (LONG_NS / (operations / OPERATIONS_PER_NS)).clamp(4.0, 100.0) as u32;
+        let times = (LONG_NS / (operations / DP4A_OPERATIONS_PER_NS)).clamp(4.0, 100.0) as u32;
 
         let igemm = if transpose_b { Igemm::new().transpose_b() } else { Igemm::new() }.output(0.1, 3);
         let ours = || {
@@ -187,7 +177,7 @@ impl MeasureContext<'_> {
         for (m, cold) in ROWS.into_iter().flat_map(|m| [(m, false), (m, true)]) {
             let bytes = weight_bytes + 4 * m * (k + n);
             let operations = 2.0 * m as f64 * n as f64 * k as f64;
-            let estimate = (operations / OPERATIONS_PER_NS).max(weight_bytes as f64 / BYTES_PER_NS);
+            let estimate = (operations / DP4A_OPERATIONS_PER_NS).max(weight_bytes as f64 / BYTES_PER_NS);
             let times = (LONG_NS / 2.0 / estimate).clamp(2.0, 200.0) as u32;
             let mut index = 0;
             let ours = || {
