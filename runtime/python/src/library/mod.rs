@@ -1,29 +1,21 @@
 //! Calls of the kernel library. The Python layer allocates results and passes them as the last
 //! arrays.
 
-use crate::array::{self, Foreign, Held, OpenCall, is_float, name_of};
-use crate::device::{On, Where};
 use crate::error;
 use half::{bf16, f16};
-use kernel_dsl::compiler::{ElementType, Scalar};
+use kernel_dsl::compiler::Scalar;
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Element, Float, GenericArgument};
 use kernels_rs::activation::{geglu, geglu_tanh, gelu, gelu_tanh, silu, swiglu};
 use kernels_rs::attention::{Attention, Qkv};
 use kernels_rs::gemm::{Gemm, epilogue};
-use kernels_rs::quant::{Format, Weights};
 use kernels_rs::reduce::{self, Reduced};
 use kernels_rs::rotary::PairLayout;
 use kernels_rs::rowwise::{CrossEntropy, Norm, Softmax};
 use kernels_rs::sampling::Sample;
 use kernels_rs::{elementwise, histogram, permute, scan};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use runtime::{BufferView, BufferViewMut, DeviceBuffer, Result};
-use runtime_devices::executor::RawBuffer;
-use std::sync::Arc;
-
-type AnyObject<'a, 'py> = &'a Bound<'py, PyAny>;
 
 /// Adds the functions of the library to the module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -100,174 +92,11 @@ macro_rules! widths {
 }
 
 mod gradients;
+mod operands;
+mod quantized;
 
-fn unsupported(given: Scalar, takes: &str) -> PyErr {
-    PyTypeError::new_err(format!("the element type is {}, and this function takes {takes}", name_of(given)))
-}
-
-/// The device of a call, and the stream that the caller chose.
-struct DeviceCall<'py> {
-    py: Python<'py>,
-    open: OpenCall,
-}
-
-/// The arrays of a call, in order, with their names.
-struct Arrays(Vec<(&'static str, Foreign)>);
-
-impl Arrays {
-    fn of(given: &[(&'static str, AnyObject<'_, '_>)]) -> PyResult<Arrays> {
-        let read = given.iter().map(|(name, object)| {
-            let array = Foreign::of(object, name)?;
-            Ok((*name, array.ok_or_else(|| PyTypeError::new_err(format!("`{name}` is not an array")))?))
-        });
-        Ok(Arrays(read.collect::<PyResult<_>>()?))
-    }
-
-    /// Opens the device of the arrays.
-    fn open<'py>(&self, py: Python<'py>, stream: Option<AnyObject<'_, 'py>>) -> PyResult<DeviceCall<'py>> {
-        let open = array::open(py, self.0.iter().map(|(name, array)| (*name, array)), stream)?;
-        Ok(DeviceCall { py, open })
-    }
-
-    fn first(&self) -> &Foreign {
-        &self.0[0].1
-    }
-
-    /// Takes the next array as memory of rank `R` with elements of type `T`.
-    fn take<T: Element, const R: usize>(&mut self, call: &DeviceCall<'_>) -> PyResult<Typed<T, R>> {
-        let (name, array) = self.0.remove(0);
-        if ElementType::Scalar(array.scalar) != T::TYPE {
-            let wanted = T::TYPE.scalar().map_or("a struct", name_of);
-            return Err(PyTypeError::new_err(format!(
-                "`{name}` has elements {}, expected {wanted}",
-                name_of(array.scalar)
-            )));
-        }
-        Typed::of(call, array, name)
-    }
-
-    /// Takes the next array as memory of elements as wide as `T`.
-    fn take_as<T: Element, const R: usize>(&mut self, call: &DeviceCall<'_>) -> PyResult<Typed<T, R>> {
-        let (name, array) = self.0.remove(0);
-        if array.scalar.bytes() != T::TYPE.bytes() {
-            let (given, wanted) = (name_of(array.scalar), 8 * T::TYPE.bytes());
-            return Err(PyTypeError::new_err(format!("`{name}` has elements {given}, expected {wanted} bits")));
-        }
-        Typed::of(call, array, name)
-    }
-
-    /// Takes the next array as memory that the call writes, of elements as wide as `T`.
-    fn out<T: Element, const R: usize>(&mut self, call: &DeviceCall<'_>) -> PyResult<Typed<T, R>> {
-        let (name, array) = &self.0[0];
-        if !array.writable {
-            return Err(PyValueError::new_err(format!("`{name}` is read-only, and this function writes it")));
-        }
-        // Integers of one width may differ in their sign; floats are never bits of integers.
-        let floats = is_float(array.scalar) || T::TYPE.scalar().is_some_and(is_float);
-        if floats { self.take(call) } else { self.take_as(call) }
-    }
-
-    /// Takes the next array as memory that the call writes, for elements of the type `of` that the
-    /// call moves as integers `T`.
-    fn out_of<T: Element, const R: usize>(&mut self, call: &DeviceCall<'_>, of: Scalar) -> PyResult<Typed<T, R>> {
-        let (name, array) = &self.0[0];
-        if !array.writable {
-            return Err(PyValueError::new_err(format!("`{name}` is read-only, and this function writes it")));
-        }
-        if array.scalar != of && (is_float(array.scalar) || is_float(of)) {
-            let (given, wanted) = (name_of(array.scalar), name_of(of));
-            return Err(PyTypeError::new_err(format!("`{name}` has elements {given}, expected {wanted}")));
-        }
-        self.take_as(call)
-    }
-}
-
-impl DeviceCall<'_> {
-    /// Runs `work` with the memory of its arrays.
-    fn run<B: Send + Sync + 'static>(
-        self,
-        mut buffers: B,
-        work: impl FnOnce(&runtime::Stream, &mut B) -> Result<()> + Send,
-    ) -> PyResult<()> {
-        let DeviceCall { py, open: OpenCall { opened, stream, in_order } } = self;
-        let done = match &stream {
-            None => py.detach(|| opened.complete(|on| work(on, &mut buffers))),
-            Some(On::Stream(stream)) => {
-                let stream = stream.get();
-                let order = opened.stream.record().and_then(|now| stream.stream.wait_for(&now));
-                order.and_then(|()| py.detach(|| work(&stream.stream, &mut buffers)))
-            }
-            // SAFETY: the caller passes a live stream of the arrays' device.
-            Some(On::Handle(handle)) => py.detach(|| unsafe { opened.ordered(*handle, |on| work(on, &mut buffers)) }),
-        };
-        match stream {
-            Some(On::Stream(stream)) => stream.get().hold(vec![Held::Buffers(Box::new(buffers))]),
-            _ if in_order => py.detach(|| opened.drop_later(Box::new(buffers))),
-            _ => drop(buffers),
-        }
-        done.map_err(|e| error::runtime(py, e))
-    }
-}
-
-/// An array as memory of rank `R`.
-struct Typed<T: Element, const R: usize> {
-    buffer: DeviceBuffer<T>,
-    extents: [usize; R],
-    strides: [usize; R],
-}
-
-impl<T: Element, const R: usize> Typed<T, R> {
-    /// Converts an array. Missing outer axes have one element; additional ones are joined.
-    fn of(call: &DeviceCall<'_>, array: Foreign, name: &str) -> PyResult<Typed<T, R>> {
-        let (extents, strides) = joined::<R>(&array, name)?;
-        Ok(Typed { buffer: array.buffer(call.py, &call.open.opened, name, call.open.in_order)?, extents, strides })
-    }
-
-    fn view(&self) -> Result<BufferView<'_, T, R>> {
-        self.buffer.view_strided(self.extents, self.strides)
-    }
-
-    fn view_mut(&mut self) -> Result<BufferViewMut<'_, T, R>> {
-        self.buffer.view_strided_mut(self.extents, self.strides)
-    }
-}
-
-/// Returns the extents and strides of an array as rank `R`.
-fn joined<const R: usize>(array: &Foreign, name: &str) -> PyResult<([usize; R], [usize; R])> {
-    let strides = array.view_strides(name)?;
-    if strides.last().is_some_and(|last| *last != 1) && array.len() > 0 {
-        return Err(PyValueError::new_err(format!(
-            "`{name}` has strides {strides:?} in elements, and its last stride must be 1: copy the array"
-        )));
-    }
-    let mut axes: Vec<_> = array.shape.iter().copied().zip(strides).collect();
-    while axes.len() > R {
-        let ((outer, by_outer), (inner, by_inner)) = (axes[0], axes[1]);
-        let stride = match (outer, inner) {
-            (1, _) => by_inner,
-            (_, 1) => by_outer,
-            _ if by_outer == by_inner.saturating_mul(inner) || array.len() == 0 => by_inner,
-            _ => {
-                return Err(PyValueError::new_err(format!(
-                    "`{name}` has gaps between its outer axes (shape {:?}, strides {:?} in elements): copy the array",
-                    array.shape, array.strides
-                )));
-            }
-        };
-        axes[0] = (outer * inner, stride);
-        axes.remove(1);
-    }
-    while axes.len() < R {
-        let (n, stride) = axes.first().copied().unwrap_or((1, 1));
-        let outer = if axes.is_empty() { 1 } else { n.max(1).saturating_mul(stride) };
-        axes.insert(0, (1, outer));
-    }
-    let (mut extents, mut strides) = ([1; R], [1; R]);
-    for (d, (n, stride)) in axes.into_iter().enumerate() {
-        (extents[d], strides[d]) = (n, stride);
-    }
-    Ok((extents, strides))
-}
+use operands::{AnyObject, Arrays, DeviceCall, Typed, unsupported};
+use quantized::{QuantizedWeights, quantized_product};
 
 /// Computes the softmax of the last axis, or its logarithm.
 #[pyfunction]
@@ -390,7 +219,7 @@ fn product(
     floats!(arrays.first(), T => {
         let (a, b) = (arrays.take::<T, 3>(&call)?, arrays.take::<T, 3>(&call)?);
         let c = arrays.out::<T, 3>(&call)?;
-        if arrays.0.is_empty() {
+        if arrays.is_empty() {
             return call.run((a, b, c), move |on, (a, b, c)| gemm.run(on, &a.view()?, &b.view()?, &mut c.view_mut()?));
         }
         let bias = arrays.take::<T, 1>(&call)?;
@@ -697,177 +526,4 @@ fn sample(
         let (logits, tokens) = (arrays.take::<T, 2>(&call)?, arrays.out::<u32, 1>(&call)?);
         call.run((logits, tokens), move |on, (logits, tokens)| sample.run(on, &logits.view()?, &mut tokens.view_mut()?))
     })
-}
-
-/// Quantized weights of a linear layer, [out features, in features], repacked for the products.
-#[pyclass(frozen, module = "kernels_rs", name = "Quantized")]
-struct QuantizedWeights {
-    weights: Arc<Weights>,
-    place: Where,
-}
-
-/// Returns the format with a name of GGML.
-fn format(name: &str) -> PyResult<Format> {
-    let mut known = Format::ALL.into_iter().filter(|format| *format != Format::Int8);
-    known.find(|format| format.name().eq_ignore_ascii_case(name)).ok_or_else(|| {
-        let all: Vec<_> = Format::ALL.iter().filter(|f| **f != Format::Int8).map(|format| format.name()).collect();
-        PyValueError::new_err(format!("no format `{name}`; the formats are {}", all.join(", ")))
-    })
-}
-
-#[pymethods]
-impl QuantizedWeights {
-    /// Quantizes float weights to "Q8_0" or "Q4_0" on their device.
-    #[staticmethod]
-    #[pyo3(signature = (weight, format = "Q8_0"))]
-    fn quantize(py: Python<'_>, weight: AnyObject<'_, '_>, format: &str) -> PyResult<QuantizedWeights> {
-        let format = self::format(format)?;
-        let mut arrays = Arrays::of(&[("weight", weight)])?;
-        let place = arrays.first().place;
-        let call = arrays.open(py, None)?;
-        floats!(arrays.first(), T => {
-            let w = arrays.take::<T, 2>(&call)?;
-            QuantizedWeights::made(call, place, w, move |on, w| match format {
-                Format::Q8_0 => Ok(Some(Weights::quantize_q8(on, &w.view()?)?)),
-                Format::Q4_0 => Ok(Some(Weights::quantize_q4(on, &w.view()?)?)),
-                _ => Ok(None),
-            })
-        })
-    }
-
-    /// Reads the blocks of a GGUF file: bytes [out features, bytes of a row], in a format such as
-    /// "Q4_K".
-    #[staticmethod]
-    #[pyo3(signature = (blocks, format))]
-    fn from_blocks(py: Python<'_>, blocks: AnyObject<'_, '_>, format: &str) -> PyResult<QuantizedWeights> {
-        let format = self::format(format)?;
-        let mut arrays = Arrays::of(&[("blocks", blocks)])?;
-        let place = arrays.first().place;
-        let call = arrays.open(py, None)?;
-        let blocks = arrays.take::<u8, 2>(&call)?;
-        QuantizedWeights::made(call, place, blocks, move |on, blocks| {
-            Ok(Some(Weights::from_blocks(on, format, &blocks.view()?)?))
-        })
-    }
-
-    /// Computes out ← x · Wᵀ.
-    #[pyo3(signature = (x, out, stream = None))]
-    fn product(
-        &self,
-        py: Python<'_>,
-        x: AnyObject<'_, '_>,
-        out: AnyObject<'_, '_>,
-        stream: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        let mut arrays = Arrays::of(&[("x", x), ("out", out)])?;
-        let call = arrays.open(py, stream)?;
-        let weights = self.weights.clone();
-        floats!(arrays.first(), T => {
-            let (x, y) = (arrays.take::<T, 2>(&call)?, arrays.out::<T, 2>(&call)?);
-            call.run((x, y, weights), |on, (x, y, weights)| weights.product(on, &x.view()?, &mut y.view_mut()?))
-        })
-    }
-
-    /// Returns the memory of the weights, as arrays of int32 and int16, for `quantized_product`.
-    fn planes(&self) -> (array::Array, array::Array) {
-        let (words, halves) = self.weights.planes();
-        let [words, halves] =
-            [(words.device_address(), words.len(), Scalar::I32), (halves.device_address(), halves.len(), Scalar::I16)]
-                .map(|(address, len, scalar)| {
-                    let bytes = len * scalar.bytes() as usize;
-                    let owner = PlaneOwner { _weights: self.weights.clone(), place: self.place };
-                    // SAFETY: the plane has these bytes, which the weights keep alive. No kernel
-                    // writes weights, and other code must not, as for all arrays of a call.
-                    let raw = unsafe { RawBuffer::adopted(words.device(), address, bytes, Box::new(owner)) };
-                    array::Array::over(raw, self.place, scalar, vec![len])
-                });
-        (words, halves)
-    }
-
-    /// Returns the extents: out features, in features.
-    #[getter]
-    fn shape(&self) -> (usize, usize) {
-        let [rows, cols] = self.weights.extents();
-        (rows, cols)
-    }
-
-    /// Returns the format's name.
-    #[getter]
-    fn format(&self) -> &'static str {
-        self.weights.format().name()
-    }
-
-    /// Returns the device: "cpu" or "cuda:0".
-    #[getter]
-    fn device(&self) -> String {
-        self.place.to_string()
-    }
-
-    fn __repr__(&self) -> String {
-        format!("Quantized(shape={:?}, format='{}', device='{}')", self.shape(), self.format(), self.place)
-    }
-}
-
-/// The owner of a plane that is a tensor of PyTorch. The weights' own tracker does not see the
-/// launches of operators, and PyTorch drops the owner on the host, before these launches are over.
-struct PlaneOwner {
-    _weights: Arc<Weights>,
-    place: Where,
-}
-
-impl Drop for PlaneOwner {
-    fn drop(&mut self) {
-        let Where::Cuda(ordinal) = self.place else { return };
-        // Without an interpreter, the process ends and frees no memory.
-        let _ = Python::try_attach(|py| {
-            let torch = py.import("torch.cuda")?;
-            torch.call_method1("synchronize", (ordinal,)).map(drop)
-        });
-    }
-}
-
-/// Computes out ← x · Wᵀ with the planes of quantized weights of a format and of extents [out
-/// features, in features].
-#[pyfunction]
-#[pyo3(signature = (x, planes, format, shape, out, stream = None))]
-fn quantized_product(
-    py: Python<'_>,
-    x: AnyObject<'_, '_>,
-    planes: (Bound<'_, PyAny>, Bound<'_, PyAny>),
-    format: &str,
-    shape: [usize; 2],
-    out: AnyObject<'_, '_>,
-    stream: Option<&Bound<'_, PyAny>>,
-) -> PyResult<()> {
-    let format = self::format(format)?;
-    let mut arrays = Arrays::of(&[("x", x), ("out", out), ("words", &planes.0), ("halves", &planes.1)])?;
-    let call = arrays.open(py, stream)?;
-    floats!(arrays.first(), T => {
-        let (x, y) = (arrays.take::<T, 2>(&call)?, arrays.out::<T, 2>(&call)?);
-        let (words, halves) = (arrays.take_as::<u32, 1>(&call)?, arrays.take_as::<u16, 1>(&call)?);
-        let weights = Weights::from_planes(format, shape, words.buffer, halves.buffer);
-        let weights = weights.map_err(|e| error::runtime(py, e))?;
-        call.run((x, y, weights), |on, (x, y, weights)| weights.product(on, &x.view()?, &mut y.view_mut()?))
-    })
-}
-
-impl QuantizedWeights {
-    fn made<B: Send + Sync>(
-        call: DeviceCall<'_>,
-        place: Where,
-        mut buffers: B,
-        make: impl FnOnce(&runtime::Stream, &mut B) -> Result<Option<Weights>> + Send,
-    ) -> PyResult<QuantizedWeights> {
-        let DeviceCall { py, open: OpenCall { opened, .. } } = call;
-        let mut weights = None;
-        let done = py.detach(|| {
-            opened.complete(|on| {
-                weights = make(on, &mut buffers)?;
-                Ok(())
-            })
-        });
-        done.map_err(|e| error::runtime(py, e))?;
-        let weights = weights.ok_or_else(|| PyValueError::new_err("floats are quantized to Q8_0 or Q4_0"))?;
-        Ok(QuantizedWeights { weights: Arc::new(weights), place })
-    }
 }
