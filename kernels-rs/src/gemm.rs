@@ -49,8 +49,8 @@ pub mod tiled;
 mod tuned;
 
 pub use plan::GemmCosts;
+pub use plan::ProductShape;
 pub use product::Gemm;
-pub use tuned::ProductShape;
 
 use kernel_dsl::prelude::*;
 

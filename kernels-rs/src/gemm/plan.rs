@@ -5,6 +5,23 @@ use crate::tuned;
 use std::fmt;
 use std::str::FromStr;
 
+/// Extents and layout of a batch of products.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct ProductShape {
+    /// The number of products.
+    pub batch: usize,
+    /// Rows of C.
+    pub m: usize,
+    /// Columns of C.
+    pub n: usize,
+    /// Products for each element of C.
+    pub k: usize,
+    /// Whether A is stored as [K, M].
+    pub transpose_a: bool,
+    /// Whether B is stored as [N, K].
+    pub transpose_b: bool,
+}
+
 /// A way to compute C, M × N, with `K` products per element.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum GemmPlan {
@@ -173,19 +190,11 @@ const MAX_PARTS: usize = 32;
 /// The minimum number of products of a part.
 const MIN_PART_DEPTH: usize = 32;
 
-/// Returns the plan with the least cost for `batch` products of these extents on a device with the
-/// given number of multiprocessors. With `b_k_major`, B is stored as [N, K]; with `a_k_major`, A is
-/// stored as [M, K]. The kernels for few rows require an A stored as [M, K].
-pub fn plan(
-    costs: &GemmCosts,
-    batch: usize,
-    [m, n, k]: [usize; 3],
-    b_k_major: bool,
-    a_k_major: bool,
-    multiprocessors: u32,
-) -> GemmPlan {
+/// Returns the plan with the least cost for products of this shape on a device with the given
+/// number of multiprocessors. The kernels for few rows require an A stored as [M, K].
+pub fn plan(costs: &GemmCosts, shape: ProductShape, multiprocessors: u32) -> GemmPlan {
     let mut best = (f64::INFINITY, GemmPlan::Tiles(GemmTile::T128x128, 1));
-    each_plan(costs, batch, [m, n, k], b_k_major, a_k_major, multiprocessors, |ns, plan| {
+    each_plan(costs, shape, multiprocessors, |ns, plan| {
         if ns < best.0 {
             best = (ns, plan);
         }
@@ -195,30 +204,16 @@ pub fn plan(
 
 /// Returns all plans among which [`plan`] chooses, with their costs in nanoseconds, the least cost
 /// first. A tuner measures these plans.
-pub fn ranked(
-    costs: &GemmCosts,
-    batch: usize,
-    shape: [usize; 3],
-    b_k_major: bool,
-    a_k_major: bool,
-    multiprocessors: u32,
-) -> Vec<(f64, GemmPlan)> {
+pub fn ranked(costs: &GemmCosts, shape: ProductShape, multiprocessors: u32) -> Vec<(f64, GemmPlan)> {
     let mut all = Vec::new();
-    each_plan(costs, batch, shape, b_k_major, a_k_major, multiprocessors, |ns, plan| all.push((ns, plan)));
+    each_plan(costs, shape, multiprocessors, |ns, plan| all.push((ns, plan)));
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     all
 }
 
 /// Passes the cost of each plan and the plan to `offer`.
-fn each_plan(
-    costs: &GemmCosts,
-    batch: usize,
-    [m, n, k]: [usize; 3],
-    b_k_major: bool,
-    a_k_major: bool,
-    multiprocessors: u32,
-    mut offer: impl FnMut(f64, GemmPlan),
-) {
+fn each_plan(costs: &GemmCosts, shape: ProductShape, multiprocessors: u32, mut offer: impl FnMut(f64, GemmPlan)) {
+    let ProductShape { batch, m, n, k, transpose_a, transpose_b } = shape;
     let sms = multiprocessors.max(1) as usize;
     for tile in GemmTile::ALL {
         let [tall, wide, warps] = tile.shape();
@@ -235,13 +230,13 @@ fn each_plan(
             offer(work + parts, GemmPlan::Tiles(tile, splits));
         }
     }
-    if a_k_major && m <= 8 {
+    if !transpose_a && m <= 8 {
         let rows = m.max(1).next_power_of_two();
         // Once every multiprocessor has a block, more blocks share its memory bandwidth.
         let streamed = |cols: usize, slower: f64| {
             ((batch * n.div_ceil(cols)) as f64 / sms as f64).max(1.0) * (k * cols) as f64 * costs.stream_ns * slower
         };
-        if b_k_major {
+        if transpose_b {
             offer(streamed(8 * gemv_t_columns(rows), 1.0), GemmPlan::GemvT(rows));
         } else {
             offer(streamed(32, 1.0), GemmPlan::GemvN(rows, GemvWidth::Columns32));
@@ -263,11 +258,16 @@ pub(super) const fn gemv_t_columns(rows: usize) -> usize {
 mod tests {
     use super::*;
 
+    /// Returns the shape of a product of matrices that are not transposed.
+    fn untransposed([m, n, k]: [usize; 3]) -> ProductShape {
+        ProductShape { batch: 1, m, n, k, transpose_a: false, transpose_b: false }
+    }
+
     /// Compares with the plans that were measured on an H200 to be the fastest, or within 5 % of
     /// it.
     #[test]
     fn plans_are_as_measured() {
-        let of = |shape| plan(&GemmCosts::H200, 1, shape, false, true, 132);
+        let of = |shape| plan(&GemmCosts::H200, untransposed(shape), 132);
         assert_eq!(of([4096; 3]), GemmPlan::Tiles(GemmTile::T128x128, 1));
         assert_eq!(of([2048; 3]), GemmPlan::Tiles(GemmTile::T128x128, 1));
         assert!(matches!(of([1024; 3]), GemmPlan::Tiles(GemmTile::T128x128 | GemmTile::T64x128, 2..=4)));
@@ -286,14 +286,15 @@ mod tests {
         assert_eq!(of([1, 2048, 2048]), GemmPlan::GemvN(1, GemvWidth::Columns16));
         assert_eq!(of([1, 8192, 8192]), GemmPlan::GemvN(1, GemvWidth::Columns32));
         for shape in [[1, 8192, 8192], [1, 2048, 6144], [1, 2048, 2048]] {
-            assert_eq!(plan(&GemmCosts::H200, 1, shape, true, true, 132), GemmPlan::GemvT(1));
+            let shape = ProductShape { transpose_b: true, ..untransposed(shape) };
+            assert_eq!(plan(&GemmCosts::H200, shape, 132), GemmPlan::GemvT(1));
         }
     }
 
     /// Checks on a Tesla P40 that products which fill it are not split.
     #[test]
     fn products_that_fill_a_device_are_not_split() {
-        let of = |shape| plan(&GemmCosts::H200, 1, shape, false, true, 30);
+        let of = |shape| plan(&GemmCosts::H200, untransposed(shape), 30);
         for shape in [[8192; 3], [4096; 3], [2048; 3]] {
             assert_eq!(of(shape), GemmPlan::Tiles(GemmTile::T128x128, 1));
         }
@@ -303,8 +304,9 @@ mod tests {
     #[test]
     fn the_first_ranked_plan_is_chosen() {
         for shape in [[4096; 3], [1001; 3], [64, 6144, 2048], [4, 6144, 2048], [1, 2048, 2048]] {
-            let all = ranked(&GemmCosts::H200, 1, shape, false, true, 132);
-            assert_eq!(all[0].1, plan(&GemmCosts::H200, 1, shape, false, true, 132));
+            let shape = untransposed(shape);
+            let all = ranked(&GemmCosts::H200, shape, 132);
+            assert_eq!(all[0].1, plan(&GemmCosts::H200, shape, 132));
             assert!(all.is_sorted_by(|a, b| a.0 <= b.0));
             for (_, plan) in all {
                 assert_eq!(plan.to_string().parse(), Ok(plan));
@@ -315,11 +317,10 @@ mod tests {
     #[test]
     fn empty_products_have_a_plan() {
         for shape in [[0; 3], [0, 5, 5], [5, 0, 5], [5, 5, 0], [1, 1, 1]] {
-            plan(&GemmCosts::H200, 1, shape, true, false, 1);
+            let shape = ProductShape { transpose_a: true, transpose_b: true, ..untransposed(shape) };
+            plan(&GemmCosts::H200, shape, 1);
         }
-        assert!(matches!(
-            plan(&GemmCosts::H200, 0, [1, 1, 1], false, true, 0),
-            GemmPlan::GemvN(1, _) | GemmPlan::Tiles(..)
-        ));
+        let none = ProductShape { batch: 0, ..untransposed([1; 3]) };
+        assert!(matches!(plan(&GemmCosts::H200, none, 0), GemmPlan::GemvN(1, _) | GemmPlan::Tiles(..)));
     }
 }

@@ -2,9 +2,8 @@
 
 use super::epilogue::{Epilogue, Identity};
 use super::gemv::{gemv_n, gemv_t};
-use super::plan::{GemmCosts, GemmPlan, GemmTile, GemvWidth, gemv_t_columns, plan};
+use super::plan::{GemmCosts, GemmPlan, GemmTile, GemvWidth, ProductShape, gemv_t_columns, plan};
 use super::tiled::{gemm, sum_splits};
-use super::tuned::ProductShape;
 use crate::access::rows_begin_at;
 use crate::dispatch::dispatch;
 use crate::fold::MAX_ALONG;
@@ -145,13 +144,14 @@ impl Gemm {
         let device = on.device();
         let Gemm { transpose_a, transpose_b, .. } = self;
         let tuned = self.tuned.unwrap_or_else(ProductShape::built_in);
-        if of_f32 && !tuned.is_empty() {
-            let shape = ProductShape { batch, m, n, k, transpose_a, transpose_b };
-            if let Some(plan) = tuned.plan(device.name(), shape) {
-                return plan;
-            }
+        let shape = ProductShape { batch, m, n, k, transpose_a, transpose_b };
+        if of_f32
+            && !tuned.is_empty()
+            && let Some(plan) = tuned.plan(device.name(), shape)
+        {
+            return plan;
         }
-        plan(&self.costs, batch, [m, n, k], transpose_b, !transpose_a, device.facts().multiprocessors)
+        plan(&self.costs, shape, device.facts().multiprocessors)
     }
 
     /// Queues the product.

@@ -1,26 +1,9 @@
 //! The shapes of products of `f32` in tables of measured plans.
 
-use super::plan::GemmPlan;
+use super::plan::{GemmPlan, ProductShape};
 use crate::tuned::{self, TunableShape, TunedPlans};
 use std::fmt;
 use std::sync::LazyLock;
-
-/// Extents and layout of a batch of products.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct ProductShape {
-    /// The number of products.
-    pub batch: usize,
-    /// Rows of C.
-    pub m: usize,
-    /// Columns of C.
-    pub n: usize,
-    /// Products for each element of C.
-    pub k: usize,
-    /// Whether A is stored as [K, M].
-    pub transpose_a: bool,
-    /// Whether B is stored as [N, K].
-    pub transpose_b: bool,
-}
 
 impl ProductShape {
     const LAYOUTS: [(&'static str, [bool; 2]); 4] =
@@ -144,7 +127,7 @@ mod tests {
         let device = Device::cpu_with_facts(DeviceFacts { multiprocessors: 4 });
         let [m, n, k] = [20, 24, 200];
         let shape = ProductShape { m, n, k, ..SHAPE };
-        let usual = plan(&GemmCosts::H200, 1, [m, n, k], false, true, 4);
+        let usual = plan(&GemmCosts::H200, shape, 4);
         let other = GemmPlan::Tiles(GemmTile::T64x128, 1);
         assert_ne!(usual, other);
         let mut plans = TunedPlans::default();

@@ -23,8 +23,7 @@ impl TunedCall for ProductShape {
     }
 
     fn ranked(self, multiprocessors: u32) -> Vec<GemmPlan> {
-        let ProductShape { batch, m, n, k, transpose_a, transpose_b } = self;
-        let plans = ranked(&GemmCosts::H200, batch, [m, n, k], transpose_b, !transpose_a, multiprocessors);
+        let plans = ranked(&GemmCosts::H200, self, multiprocessors);
         plans.into_iter().map(|(_, plan)| plan).collect()
     }
 
