@@ -79,10 +79,10 @@ pub struct Buffer<'m> {
 }
 
 impl<'m> Buffer<'m> {
-    /// Creates buffer number `index`.
-    pub fn new(index: usize, name: String, mutable: bool, constant: bool, bytes: ArgumentBytes<'m>) -> Buffer<'m> {
+    /// Creates buffer number `index`, which is not in constant memory.
+    pub fn new(index: usize, name: String, mutable: bool, bytes: ArgumentBytes<'m>) -> Buffer<'m> {
         let base = base(index) | bytes.get().as_ptr() as u64 & ALIGNMENT;
-        Buffer { name, base, mutable, constant, bytes, approximate: false, touched: None, initialized: None }
+        Buffer { name, base, mutable, constant: false, bytes, approximate: false, touched: None, initialized: None }
     }
 
     /// Returns the contents, if the launch may write them and threads therefore need copies.

@@ -33,7 +33,7 @@ impl Program {
         }
         let mut memory = vec![0; Heap::DEFAULT_BYTES as usize];
         let bytes = ArgumentBytes::Exclusive(&mut memory);
-        all.push(Buffer { base: base(all.len()), ..Buffer::new(0, "the heap".to_string(), true, false, bytes) });
+        all.push(Buffer { base: base(all.len()), ..Buffer::new(0, "the heap".to_string(), true, bytes) });
         let mut heap = Heap::new(all[all.len() - 1].base, Heap::DEFAULT_BYTES);
         self.execute(grid, (all, Lookup::Number), (Some(&mut heap), Arc::default()), parameters, options)
     }
@@ -61,7 +61,7 @@ impl Program {
         }
         for BufferArgument { name, bytes } in buffers {
             let mutable = matches!(bytes, ArgumentBytes::Exclusive(_));
-            all.push(Buffer::new(all.len(), name, mutable, false, bytes));
+            all.push(Buffer::new(all.len(), name, mutable, bytes));
         }
         all
     }
@@ -127,7 +127,7 @@ impl Program {
         let bytes = ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(&mut workspace));
         let name = "the grid's workspace".to_string();
         let mut all: Vec<Buffer<'_>> = all;
-        all.push(Buffer { base: start, ..Buffer::new(0, name, true, false, bytes) });
+        all.push(Buffer { base: start, ..Buffer::new(0, name, true, bytes) });
         let mut machine = Machine::new(self, setting, all, options);
         machine.heap = heap;
         machine.workspace = start;

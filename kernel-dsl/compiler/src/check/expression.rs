@@ -496,7 +496,7 @@ impl FunctionChecker<'_> {
         }
         let variable = |checker: &mut Self, id: hir::LocalId, what: &str| {
             let v = &checker.locals[id.0 as usize];
-            if !v.mutable && !v.unset {
+            if !v.form.mutable && !v.form.unset {
                 let name = v.name.clone();
                 checker.report(mark, format!("{what} `{name}`, which is not declared `mut`"));
             }

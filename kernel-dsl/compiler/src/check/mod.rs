@@ -254,13 +254,19 @@ struct Called {
     combines: bool,
 }
 
-struct LocalVariable {
-    name: String,
-    ty: TypeIndex,
+/// The form of a variable's declaration.
+#[derive(Clone, Copy, Default)]
+struct VariableForm {
     mutable: bool,
     /// Declared without a value: the first assignment needs no `mut`, and rustc checks that it is
     /// the only one.
     unset: bool,
+}
+
+struct LocalVariable {
+    name: String,
+    ty: TypeIndex,
+    form: VariableForm,
     /// Assigned as a whole, or borrowed mutably.
     assigned: bool,
     /// Declared `const`.
@@ -440,7 +446,8 @@ impl<'a> FunctionChecker<'a> {
         for p in &self.function.parameters {
             let ty = self.ty(&p.ty);
             let mark = p.ty.mark;
-            self.declare(p.name.to_string(), ty, p.mutable, false, mark);
+            let form = VariableForm { mutable: p.mutable, unset: false };
+            self.declare_as(form, p.name.to_string(), ty, mark);
         }
         if let Some(ty) = &self.function.returns {
             self.returns = self.ty(ty);
@@ -522,17 +529,14 @@ impl<'a> FunctionChecker<'a> {
         block
     }
 
-    fn declare(&mut self, name: String, ty: TypeIndex, mutable: bool, unset: bool, mark: SpanPair) -> LocalId {
+    /// Declares a variable that has a value and is not `mut`.
+    fn declare(&mut self, name: String, ty: TypeIndex, mark: SpanPair) -> LocalId {
+        self.declare_as(VariableForm::default(), name, ty, mark)
+    }
+
+    fn declare_as(&mut self, form: VariableForm, name: String, ty: TypeIndex, mark: SpanPair) -> LocalId {
         let id = LocalId(self.locals.len() as u32);
-        self.locals.push(LocalVariable {
-            name: name.clone(),
-            ty,
-            mutable,
-            unset,
-            assigned: false,
-            constant: false,
-            mark,
-        });
+        self.locals.push(LocalVariable { name: name.clone(), ty, form, assigned: false, constant: false, mark });
         self.scope.push((name, id));
         id
     }
@@ -677,8 +681,8 @@ impl Finish<'_> {
                 // A view is declared `mut` to write its elements, so its variable counts as mutable
                 // only if it is assigned.
                 mutable: match self.checker.table.get(v.ty) {
-                    Ty::View { .. } | Ty::Slice { .. } | Ty::Shared { .. } => v.assigned || v.unset,
-                    _ => v.mutable || v.unset,
+                    Ty::View { .. } | Ty::Slice { .. } | Ty::Shared { .. } => v.assigned || v.form.unset,
+                    _ => v.form.mutable || v.form.unset,
                 },
                 constant: v.constant,
                 span: v.mark.span,

@@ -369,7 +369,7 @@ impl FunctionChecker<'_> {
                 (self.zero(path.mark), ty)
             }
             ResolvedItem::Convert { from, to } => {
-                let argument = self.declare("x".into(), from, false, false, path.mark);
+                let argument = self.declare("x".into(), from, path.mark);
                 self.scope.pop();
                 let span = path.mark.span;
                 let x = Expr { kind: ExprKind::Local(argument), ty: TypeId(from.0), span };

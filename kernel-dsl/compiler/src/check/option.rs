@@ -147,7 +147,7 @@ impl FunctionChecker<'_> {
     /// Declares a variable that no name of the source refers to.
     pub(super) fn declare_temporary(&mut self, name: &str, ty: TypeIndex) -> LocalId {
         let mark = self.function_mark();
-        let id = self.declare(name.into(), ty, false, false, mark);
+        let id = self.declare(name.into(), ty, mark);
         self.scope.pop();
         id
     }

@@ -3,7 +3,7 @@
 //! rustc checks that the arms of a `match` are exhaustive.
 
 use super::{
-    FunctionChecker,
+    FunctionChecker, VariableForm,
     destructure::with_rest,
     statement::end,
     types::{Ty, TypeIndex},
@@ -42,7 +42,8 @@ impl FunctionChecker<'_> {
                     let id = self.declare_borrowed(name, ty, mark);
                     return hir::Pattern::Borrowed(id, Box::new(hir::Pattern::Ignore));
                 }
-                hir::Pattern::Local(self.declare(name.to_string(), ty, *mutable, unset, mark))
+                let form = VariableForm { mutable: *mutable, unset };
+                hir::Pattern::Local(self.declare_as(form, name.to_string(), ty, mark))
             }
             Pattern::Tuple(parts, at) => {
                 let (types, rest) = self.tuple_parts(ty, parts, is_rest, *at);
@@ -83,7 +84,8 @@ impl FunctionChecker<'_> {
                     let id = self.declare_borrowed(name, ty, at);
                     return hir::Pattern::Borrowed(id, Box::new(self.bind(pattern, ty, unset, mark)));
                 }
-                let id = self.declare(name.to_string(), ty, *mutable, unset, at);
+                let form = VariableForm { mutable: *mutable, unset };
+                let id = self.declare_as(form, name.to_string(), ty, at);
                 hir::Pattern::Named(id, Box::new(self.bind(pattern, ty, unset, mark)))
             }
             Pattern::Some(inner, at) => {
@@ -114,7 +116,7 @@ impl FunctionChecker<'_> {
     /// Declares a name for a reference to a value of type `to`.
     fn declare_borrowed(&mut self, name: &proc_macro2::Ident, to: TypeIndex, mark: SpanPair) -> hir::LocalId {
         let ty = self.table.add(Ty::Reference { to, mutable: self.borrows == Some(true) });
-        self.declare(name.to_string(), ty, false, false, mark)
+        self.declare(name.to_string(), ty, mark)
     }
 
     pub(super) fn cases(

@@ -21,7 +21,7 @@ impl FunctionChecker<'_> {
             let ty = self.ty(ty);
             let number = self.number(value);
             let value = self.expr_of_type(value, ty);
-            let local = self.declare(name.to_string(), ty, false, false, *mark);
+            let local = self.declare(name.to_string(), ty, *mark);
             self.locals[local.0 as usize].constant = true;
             self.constants.extend(number.map(|n| (local, n)));
             statements.push(Statement::Let {

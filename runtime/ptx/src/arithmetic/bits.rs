@@ -61,18 +61,25 @@ pub const fn logic(a: u32, b: u32, c: u32, table: u32) -> u32 {
     result
 }
 
-/// Computes `shf`: shifts the 64 bits of high:low. Returns the upper 32 bits after a left shift, or
-/// the lower 32 after a right shift.
-pub const fn funnel(low: u32, high: u32, distance: u32, left: bool, wrap: bool) -> u32 {
-    let distance = if wrap {
-        distance & 31
-    } else if distance > 32 {
-        32
-    } else {
-        distance
-    };
+/// Computes `shf.l`: shifts the 64 bits of high:low to the left, and returns the upper 32 bits.
+pub const fn funnel_left(low: u32, high: u32, distance: u32, wrap: bool) -> u32 {
     let both = (high as u64) << 32 | low as u64;
-    if left { ((both as u128) << distance >> 32) as u32 } else { (both >> distance) as u32 }
+    ((both as u128) << funnel_distance(distance, wrap) >> 32) as u32
+}
+
+/// Computes `shf.r`: shifts the 64 bits of high:low to the right, and returns the lower 32 bits.
+pub const fn funnel_right(low: u32, high: u32, distance: u32, wrap: bool) -> u32 {
+    let both = (high as u64) << 32 | low as u64;
+    (both >> funnel_distance(distance, wrap)) as u32
+}
+
+/// Returns the distance modulo 32 with `wrap`, and at most 32 without it.
+const fn funnel_distance(distance: u32, wrap: bool) -> u32 {
+    match distance {
+        _ if wrap => distance & 31,
+        0..=32 => distance,
+        _ => 32,
+    }
 }
 
 /// Returns the position of the |offset|-th set bit of `mask` from `base`, upwards or, for a

@@ -1,6 +1,8 @@
 //! Logic, shifts, bit fields and searches.
 
-use super::super::arithmetic::bits::{Permutation, extended, find_nth, funnel, logic, ones, permute};
+use super::super::arithmetic::bits::{
+    Permutation, extended, find_nth, funnel_left, funnel_right, logic, ones, permute,
+};
 use super::super::arithmetic::integer::IntegerFormat;
 use super::super::body::{Logic, binary, lanewise, ternary, unary};
 use super::super::code::{Body, DefinednessRule, InstructionKind};
@@ -206,8 +208,9 @@ impl<'m> Decoder<'m> {
                     (found.into(), base <= 31 && offset != 1 << 31)
                 }));
             }
-            Opcode::Shf => ternary(d, [row(0)?, row(1)?, row(2)?], move |low: u32, high: u32, n: u32| {
-                funnel(low, high, n, left, wrap)
+            Opcode::Shf => ternary(d, [row(0)?, row(1)?, row(2)?], move |low: u32, high: u32, n: u32| match left {
+                true => funnel_left(low, high, n, wrap),
+                false => funnel_right(low, high, n, wrap),
             }),
             _ => {
                 let table = match operands.get(4) {

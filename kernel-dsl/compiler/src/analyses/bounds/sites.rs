@@ -1,7 +1,7 @@
 //! The accesses of a kernel, each with the facts that prove it in bounds.
 
 use super::accesses::{self, AccessBounds};
-use super::launch::{EqualExtents, NameResolver};
+use super::launch::{EqualExtents, LaunchPromises, NameResolver};
 use super::launch_bytes::{AccessBytes, LaunchParameters, VariableMeanings};
 use super::variables::VariableTable;
 use crate::analyses::memory::{self, AccessKind};
@@ -44,30 +44,34 @@ pub struct Proof {
     pub grid: bool,
 }
 
-/// Combinations of launch facts (`requires`, `grid`) with at most one of the two, in the order of
-/// the attempts: the weakest first.
-const FEWER_PROMISES: [(bool, bool); 3] = [(false, false), (false, true), (true, false)];
+/// Promises of launches with at most one of the two clauses, in the order of the attempts: the
+/// weakest first.
+const FEWER_PROMISES: [LaunchPromises; 3] = [
+    LaunchPromises { requires: false, grid: false },
+    LaunchPromises { requires: false, grid: true },
+    LaunchPromises { requires: true, grid: false },
+];
 
 impl KernelAccesses {
     /// Analyzes `kernel`, an instance of `program` that still contains places: IR as lowered, or
     /// [`with_places`](crate::passes::with_places).
     pub fn of(program: &Monomorphic, kernel: &Kernel) -> KernelAccesses {
-        let with_promises = |requires: bool, grid: bool| {
+        let with_promises = |promises: LaunchPromises| {
             let names = NameResolver::of(program);
-            let equal = if requires { EqualExtents::of(program, &names) } else { EqualExtents::default() };
-            accesses::collect(VariableTable::of_launch(program, &equal, requires, grid), kernel, &equal)
+            let equal = if promises.requires { EqualExtents::of(program, &names) } else { EqualExtents::default() };
+            accesses::collect(VariableTable::of_launch(program, &equal, promises), kernel, &equal)
         };
-        let (all, variables) = with_promises(true, true);
+        let (all, variables) = with_promises(LaunchPromises::ALL);
         let mut proofs: Vec<Option<Proof>> = vec![None; all.len()];
-        for (requires, grid) in FEWER_PROMISES {
+        for promises in FEWER_PROMISES {
             // If all facts together do not prove an access, fewer facts do not either.
             let is_open = |(access, proof): (&AccessBounds, &Option<Proof>)| access.proof.is_some() && proof.is_none();
             if !all.iter().zip(&proofs).any(is_open) {
                 break;
             }
-            for (proof, access) in proofs.iter_mut().zip(with_promises(requires, grid).0) {
+            for (proof, access) in proofs.iter_mut().zip(with_promises(promises).0) {
                 if let (None, Some(conditions)) = (&proof, access.proof) {
-                    *proof = Some(Proof { conditions, requires, grid });
+                    *proof = Some(Proof { conditions, requires: promises.requires, grid: promises.grid });
                 }
             }
         }

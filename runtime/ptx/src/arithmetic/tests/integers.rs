@@ -1,6 +1,6 @@
 //! Tests of integers and bits, against other formulas.
 
-use super::super::bits::{Permutation, find_nth, funnel, logic, ones, permute};
+use super::super::bits::{Permutation, find_nth, funnel_left, funnel_right, logic, ones, permute};
 use super::super::integer::{IntegerFormat, dot};
 use super::Numbers;
 
@@ -157,11 +157,11 @@ fn logic_tables_and_funnels_match_their_definition() {
                 let wrapped = n % 32;
                 let left = if wrapped == 0 { high } else { high << wrapped | low >> (32 - wrapped) };
                 let right = if wrapped == 0 { low } else { low >> wrapped | high << (32 - wrapped) };
-                assert_eq!(funnel(low, high, n, true, true), left);
-                assert_eq!(funnel(low, high, n, false, true), right);
+                assert_eq!(funnel_left(low, high, n, true), left);
+                assert_eq!(funnel_right(low, high, n, true), right);
                 let (left, right) = if n >= 32 { (low, high) } else { (left, right) };
-                assert_eq!(funnel(low, high, n, true, false), left);
-                assert_eq!(funnel(low, high, n, false, false), right);
+                assert_eq!(funnel_left(low, high, n, false), left);
+                assert_eq!(funnel_right(low, high, n, false), right);
             }
         }
     }

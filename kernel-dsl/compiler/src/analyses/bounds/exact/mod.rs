@@ -20,7 +20,7 @@ mod wrap;
 
 pub use state::ExactState;
 
-use super::launch::{EqualExtents, LaunchScope, NameResolver};
+use super::launch::{EqualExtents, LaunchPromises, LaunchScope, NameResolver};
 use super::linear::{LinearVariable, Polynomial};
 use super::variables::VariableTable;
 use super::walk::SymbolicAnalysis;
@@ -68,7 +68,7 @@ fn launch_table(kernel: &Kernel, scope: LaunchScope<'_>, largest: u32) -> Variab
     let is_scalar = |(_, parameter): &(usize, &Parameter)| parameter.role == Role::Value(Scalar::Usize);
     let scalars = kernel.parameters.iter().enumerate().filter(is_scalar);
     let scalars = scalars.map(|(i, parameter)| (parameter.argument, i as u32)).collect();
-    let mut table = VariableTable::exact(scalars, largest).with_clauses(scope, true, true);
+    let mut table = VariableTable::exact(scalars, largest).with_clauses(scope, LaunchPromises::ALL);
     substitute_multiples(&mut table.launch_facts);
     table
 }

@@ -16,22 +16,35 @@ use super::variables::{VariableOrigin, VariableTable, is_division};
 use crate::hir::{Expr, ExprKind, Intrinsic, Monomorphic};
 use crate::ir::{Binary, Comparison};
 
+/// The clauses of a kernel that a launch is assumed to keep.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LaunchPromises {
+    /// Whether the conditions of `#[requires]` hold.
+    pub requires: bool,
+    /// Whether the grid is that of the kernel.
+    pub grid: bool,
+}
+
+impl LaunchPromises {
+    /// Both clauses, which every launch keeps.
+    pub const ALL: LaunchPromises = LaunchPromises { requires: true, grid: true };
+}
+
 impl VariableTable {
-    /// Returns the facts of `#[requires]` if `requires`, and of `grid` if `grid`, for a kernel in
-    /// which no `usize` wraps.
-    pub fn of_launch(program: &Monomorphic, equal: &EqualExtents, requires: bool, grid: bool) -> VariableTable {
+    /// Returns the facts of a launch that keeps `promises`, for a kernel in which no `usize` wraps.
+    pub fn of_launch(program: &Monomorphic, equal: &EqualExtents, promises: LaunchPromises) -> VariableTable {
         let names = NameResolver::of(program);
         let scope = LaunchScope::of(program, &names, equal);
-        VariableTable::default().with_clauses(scope, requires, grid)
+        VariableTable::default().with_clauses(scope, promises)
     }
 
-    /// Adds the facts of `#[requires]` if `requires`, and of `grid` if `grid`.
-    pub fn with_clauses(mut self, scope: LaunchScope<'_>, requires: bool, grid: bool) -> VariableTable {
+    /// Adds the facts of a launch that keeps `promises`.
+    pub fn with_clauses(mut self, scope: LaunchScope<'_>, promises: LaunchPromises) -> VariableTable {
         let launch = &scope.program.program().launch;
-        for requirement in launch.requires.iter().filter(|_| requires) {
+        for requirement in launch.requires.iter().filter(|_| promises.requires) {
             self.require(&requirement.condition, scope);
         }
-        if !grid {
+        if !promises.grid {
             return self;
         }
         for (axis, blocks) in launch.grid.iter().enumerate() {
