@@ -2,7 +2,7 @@
 
 use super::operator::Overloaded;
 use super::{
-    FunctionChecker, Literal, OperatorClass, OperatorOperands,
+    ArithmeticOperands, FunctionChecker, Literal, OperatorClass, OperatorOperands,
     types::{Ty, TypeIndex, UnknownKind},
 };
 use crate::Scalar;
@@ -413,10 +413,10 @@ impl FunctionChecker<'_> {
 
     fn arithmetic(&mut self, operator: ir::Binary, ty: TypeIndex, mark: SpanPair) {
         use ir::Binary::*;
-        let (bools, floats) = match operator {
-            And | Or | Xor => (true, false),
-            Shl | Shr => (false, false),
-            _ => (false, true),
+        let allowed = match operator {
+            And | Or | Xor => ArithmeticOperands::IntegersAndBools,
+            Shl | Shr => ArithmeticOperands::Integers,
+            _ => ArithmeticOperands::IntegersAndFloats,
         };
         let float = matches!(self.table.get(ty), Ty::Unknown(UnknownKind::Float))
             || self.table.as_scalar(ty).is_some_and(Scalar::is_float);
@@ -431,12 +431,13 @@ impl FunctionChecker<'_> {
             );
             return;
         }
-        self.operands(ty, bools, floats, mark);
+        self.operands(ty, allowed, mark);
     }
 
-    pub(super) fn operands(&mut self, ty: TypeIndex, bools: bool, floats: bool, mark: SpanPair) {
+    pub(super) fn operands(&mut self, ty: TypeIndex, allowed: ArithmeticOperands, mark: SpanPair) {
+        let floats = allowed == ArithmeticOperands::IntegersAndFloats;
         let fits = match self.table.get(ty) {
-            Ty::Scalar(Scalar::Bool) => bools,
+            Ty::Scalar(Scalar::Bool) => allowed == ArithmeticOperands::IntegersAndBools,
             Ty::Scalar(s) => floats || s.is_integer(),
             Ty::Parameter(_) | Ty::Projection { .. } => {
                 self.implements(ty, if floats { Builtin::Number } else { Builtin::Integer })
@@ -445,7 +446,7 @@ impl FunctionChecker<'_> {
             Ty::Unknown(UnknownKind::Float) => floats,
             // Perhaps a closure's parameter, whose type follows from a call.
             Ty::Unknown(UnknownKind::Any) => {
-                self.operands.push(OperatorOperands { ty, of: OperatorClass::Arithmetic { bools, floats }, mark });
+                self.operands.push(OperatorOperands { ty, of: OperatorClass::Arithmetic(allowed), mark });
                 true
             }
             _ => false,

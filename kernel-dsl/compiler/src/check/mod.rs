@@ -232,14 +232,18 @@ struct OperatorOperands {
     mark: SpanPair,
 }
 
+/// The types that an operator of numbers accepts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ArithmeticOperands {
+    Integers,
+    IntegersAndBools,
+    IntegersAndFloats,
+}
+
 /// An operator, as far as the type of its operands depends on it.
 #[derive(Clone, Copy)]
 enum OperatorClass {
-    /// An operator of numbers, and whether it supports `bool` and floats.
-    Arithmetic {
-        bools: bool,
-        floats: bool,
-    },
+    Arithmetic(ArithmeticOperands),
     Comparison(ir::Comparison),
 }
 
@@ -569,7 +573,7 @@ impl<'a> FunctionChecker<'a> {
         self.project();
         for OperatorOperands { ty, of, mark } in std::mem::take(&mut self.operands) {
             match of {
-                OperatorClass::Arithmetic { bools, floats } => self.operands(ty, bools, floats, mark),
+                OperatorClass::Arithmetic(allowed) => self.operands(ty, allowed, mark),
                 OperatorClass::Comparison(comparison) => self.comparable(ty, comparison, mark),
             }
         }

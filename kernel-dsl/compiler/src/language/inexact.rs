@@ -19,11 +19,19 @@ struct MathFunction {
     double: bool,
 }
 
-/// Returns the row of a method with a function of the same name in `math`. If `double`, `math::f64`
-/// has one too; if `fast`, `fast` has one.
-const fn named(method: &'static str, double: bool, fast: bool) -> Inexact {
-    let math = Some(MathFunction { name: method, double });
-    Inexact { method, math, fast: if fast { Some(method) } else { None } }
+/// Returns the row of a method with a function of the same name in `math`, but not in `math::f64`.
+const fn single(method: &'static str) -> Inexact {
+    Inexact { method, math: Some(MathFunction { name: method, double: false }), fast: None }
+}
+
+/// Returns the row of a method with a function of the same name in `math` and in `math::f64`.
+const fn double(method: &'static str) -> Inexact {
+    Inexact { method, math: Some(MathFunction { name: method, double: true }), fast: None }
+}
+
+/// Returns the row of a method with a function of the same name in `math`, `math::f64` and `fast`.
+const fn double_and_fast(method: &'static str) -> Inexact {
+    Inexact { fast: Some(method), ..double(method) }
 }
 
 const fn power(method: &'static str) -> Inexact {
@@ -39,32 +47,32 @@ const fn without(method: &'static str) -> Inexact {
 /// Kernels reject these methods. Compiled as `math::` functions they would give other bits on the
 /// device than the same Rust on the host, and an inherent method cannot be replaced.
 const INEXACT: &[Inexact] = &[
-    named("exp", true, true),
-    named("exp2", true, true),
-    named("exp_m1", true, false),
-    named("ln", true, true),
-    named("ln_1p", false, false),
-    named("log2", true, true),
-    named("log10", false, false),
+    double_and_fast("exp"),
+    double_and_fast("exp2"),
+    double("exp_m1"),
+    double_and_fast("ln"),
+    single("ln_1p"),
+    double_and_fast("log2"),
+    single("log10"),
     without("log"),
     power("powf"),
     power("powi"),
-    named("cbrt", false, false),
-    named("hypot", false, false),
-    named("sin", true, true),
-    named("cos", true, true),
-    named("sin_cos", true, false),
-    named("tan", false, false),
-    named("asin", false, false),
-    named("acos", false, false),
-    named("atan", false, false),
-    named("atan2", false, false),
-    named("sinh", false, false),
-    named("cosh", false, false),
-    named("tanh", true, true),
-    named("asinh", false, false),
-    named("acosh", false, false),
-    named("atanh", false, false),
+    single("cbrt"),
+    single("hypot"),
+    double_and_fast("sin"),
+    double_and_fast("cos"),
+    double("sin_cos"),
+    single("tan"),
+    single("asin"),
+    single("acos"),
+    single("atan"),
+    single("atan2"),
+    single("sinh"),
+    single("cosh"),
+    double_and_fast("tanh"),
+    single("asinh"),
+    single("acosh"),
+    single("atanh"),
 ];
 
 /// Explains why a float of type `scalar` has no method `name` in a kernel, and what to use instead.
