@@ -1,5 +1,5 @@
-//! Rough speeds of an H100, from which the suites and `kernels tune` derive the number of launches
-//! in one measurement, and the bytes that keep data out of the L2 cache.
+//! Rough speeds of an H100, and the bytes that keep data out of the L2 cache. The suites and
+//! `kernels tune` derive the number of launches in one measurement from these speeds.
 
 /// Total bytes of the weights that cold products read alternately: several times the L2 cache of a
 /// card, as the layers of a model are.

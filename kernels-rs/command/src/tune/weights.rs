@@ -11,7 +11,8 @@ use runtime::testing::{Random, on_every_core};
 use runtime::{Device, DeviceBuffer};
 use std::cell::{Cell, RefCell};
 
-/// Maximum number of copies of weights: those of small weights have fewer bytes than [`COLD_BYTES`].
+/// Maximum number of copies of weights. Copies of small weights have fewer bytes than
+/// [`COLD_BYTES`].
 const MAX_COPIES: usize = 256;
 /// The scale of the rows of bytes.
 const BYTE_SCALE: f32 = 1.0 / 128.0;
