@@ -106,9 +106,11 @@
 //! - `global-race` and `shared-race`: a plain store and another access to the same byte by two
 //!   warps of a launch, unless an order could exist between the two. Barriers order accesses, as do
 //!   fences with atomic operations or volatile accesses. A store of the value that memory already
-//!   holds races with no earlier store. Races between lanes of a warp, and between launches, are
-//!   not found. The racecheck of compute-sanitizer finds races in shared memory only. A launch with
-//!   this check runs on one thread.
+//!   holds races with no earlier store. An atomic operation of the scope `.cta` (`atomicAdd_block`)
+//!   races with one of another block. A write to memory that the launch also loads by
+//!   `ld.global.nc` (`__ldg`) or `ldu` is reported in any order. Races between lanes of a warp, and
+//!   between launches, are not found. The racecheck of compute-sanitizer finds races in shared
+//!   memory only. A launch with this check runs on one thread.
 //!
 //! # Leaks
 //!

@@ -52,6 +52,8 @@ pub struct Code {
     pub stack: Option<Stack>,
     /// Whether the kernel allocates or frees memory of the device's heap.
     pub allocates: bool,
+    /// Whether the kernel has loads that [`MemoryAccess::read_only`] describes.
+    pub has_read_only_loads: bool,
 }
 
 impl Code {
@@ -422,6 +424,9 @@ pub struct MemoryAccess {
     pub values: SmallVec<[Option<Data>; 4]>,
     /// The order that other threads observe.
     pub strength: AccessStrength,
+    /// Whether the access is a load of memory that no thread may write during the launch:
+    /// `ld.global.nc`, `ldu`.
+    pub read_only: bool,
 }
 
 /// The order of an access that other threads observe.

@@ -78,7 +78,9 @@
 //!   [`Resident::initialized`]. The load is reported, and executed all the same.
 //! - `global-race` and `shared-race`: a plain store and another access to the same byte by two
 //!   warps, without an order between the two. [`Options::races`] enables these checks. Nothing is
-//!   reported for lanes of one warp, or where an order could exist.
+//!   reported for lanes of one warp, or where an order could exist. Strong accesses of two blocks
+//!   race if one of them has the scope `.cta`. The launch must not write memory that `ld.global.nc`
+//!   or `ldu` loads, in any order.
 //! - `divergent-barrier`: a barrier that cannot complete, or an invalid number or thread count of a
 //!   barrier.
 //! - `divergent-warp`: a shuffle, vote, match, reduction or warp barrier with contradictory member

@@ -171,7 +171,8 @@ impl<'p, 'm> Machine<'p, 'm> {
             workspace: 0,
             heap: None,
             objects,
-            races: (options.races && options.checks.enables_races()).then(Box::default),
+            races: (options.races && options.checks.enables_races())
+                .then(|| Box::new(RaceHistory::new(program.code.has_read_only_loads))),
             observer: None,
         }
     }

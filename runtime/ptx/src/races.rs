@@ -1,5 +1,6 @@
 //! Races between warps: a plain store and another access to the same byte in one launch, without an
-//! order between the two.
+//! order between the two. Two strong accesses also race if one of them writes, their blocks differ,
+//! and one of them has the scope `.cta`: this scope includes no thread of another block.
 //!
 //! The check reports nothing where an order could exist:
 //!
@@ -14,9 +15,12 @@
 //! - A fence or an access with the scope `.cta` orders accesses of its block only. The wider scopes
 //!   `.cluster`, `.gpu` and `.sys` are alike.
 //!
-//! Strong accesses are volatile, relaxed, acquiring or releasing ones, and atomic operations. Two
-//! strong accesses never race, whatever their scopes. A store of the value that memory already
-//! holds races with no earlier store.
+//! Strong accesses are volatile, relaxed, acquiring or releasing ones, and atomic operations. A
+//! volatile access has the scope `.sys`. A store of the value that memory already holds races with
+//! no earlier store, and with no read-only load.
+//!
+//! Read-only loads are `ld.global.nc` and `ldu`. The manual requires that no thread writes their
+//! memory during the launch, so the check reports such a write in any order, and by any thread.
 //!
 //! Each word of memory has a [`WordHistory`]: its last plain store and two other accesses. Accesses
 //! beyond these, and those to other bytes of the word, can hide a race, but cannot cause a report.
@@ -31,6 +35,7 @@ use super::warp::Warp;
 use runtime_simt::Thread;
 use runtime_simt::report::Description;
 use std::collections::HashMap;
+use std::iter;
 use std::ops::Range;
 
 /// The number of words of a page.
@@ -70,6 +75,38 @@ struct WordAccess {
     /// The bytes of the word, one bit each.
     bytes: u8,
     kind: RaceAccess,
+    strength: AccessStrength,
+}
+
+impl WordAccess {
+    fn is_plain_store(&self) -> bool {
+        self.kind == RaceAccess::Store && self.strength == AccessStrength::Weak
+    }
+
+    /// Returns whether the accesses are strong, and a scope of theirs excludes the other's thread.
+    fn excludes(&self, other: &WordAccess) -> bool {
+        let strengths = [self.strength, other.strength];
+        self.block != other.block
+            && strengths.iter().all(|strength| *strength != AccessStrength::Weak)
+            && strengths.iter().any(|strength| strength.is_of_block())
+    }
+
+    /// Returns whether the accesses race, unless an order exists between them.
+    fn conflicts(&self, other: &WordAccess) -> bool {
+        let writes = self.kind != RaceAccess::Load || other.kind != RaceAccess::Load;
+        writes && (self.is_plain_store() || other.is_plain_store() || self.excludes(other))
+    }
+}
+
+/// The rule that two accesses violate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum RaceRule {
+    /// An order exists between the accesses.
+    Order,
+    /// The scopes of strong accesses include each other's threads.
+    Scope,
+    /// No thread writes the memory of a read-only load.
+    ReadOnly,
 }
 
 /// The last accesses to a word.
@@ -122,8 +159,8 @@ struct BlockClock {
 }
 
 impl BlockClock {
-    /// Returns whether the two accesses conflict, and no order exists between them.
-    fn races(&self, earlier: &WordAccess, now: &WordAccess) -> bool {
+    /// Returns whether the accesses have a byte in common, and no order exists between them.
+    fn is_unordered(&self, earlier: &WordAccess, now: &WordAccess) -> bool {
         if earlier.time == 0 || earlier.bytes & now.bytes == 0 {
             return false;
         }
@@ -201,9 +238,17 @@ pub struct RaceHistory {
     released_in_blocks: HashMap<(u64, u64), u64>,
     /// The accesses that locations in shared memory carry.
     released_in_shared: HashMap<ReleasedLocation, AcquiredTimes>,
+    /// The words of global memory, if the program has read-only loads. `store` is the last write,
+    /// and the first of `others` is the last read-only load.
+    read_only: Option<SpaceHistory>,
 }
 
 impl RaceHistory {
+    /// Returns an empty history. Only for a program with read-only loads, the history records them.
+    pub fn new(has_read_only_loads: bool) -> RaceHistory {
+        RaceHistory { read_only: has_read_only_loads.then(SpaceHistory::default), ..RaceHistory::default() }
+    }
+
     /// Begins a block. Unless blocks run interleaved, the previous blocks have ended.
     pub fn begin_block(&mut self, block: u64, is_interleaved: bool) {
         if !is_interleaved {
@@ -238,9 +283,26 @@ impl RaceHistory {
     /// Forgets the accesses to memory that a kernel frees: the next allocation there is other
     /// memory.
     pub fn forget(&mut self, freed: Range<u64>) {
-        self.global.forget(freed.start / 4..freed.end.div_ceil(4));
+        let words = freed.start / 4..freed.end.div_ceil(4);
+        self.read_only.iter_mut().for_each(|history| history.forget(words.clone()));
+        self.global.forget(words);
         self.released.retain(|(_, address), _| !freed.contains(address));
         self.released_in_blocks.retain(|(_, address), _| !freed.contains(address));
+    }
+
+    /// Records a write or a read-only load of global memory. Returns a write to the loaded bytes, or
+    /// a read-only load of the written bytes, in any order.
+    fn access_read_only(&mut self, address: u64, bytes: u64, now: WordAccess) -> Option<WordAccess> {
+        let words = self.read_only.as_mut()?;
+        let mut found = None;
+        for (word, bytes) in words_of(address, bytes) {
+            let now = WordAccess { bytes, ..now };
+            let WordHistory { store, others: [load, _] } = words.word(word);
+            let (own, other) = if now.kind == RaceAccess::Load { (load, store) } else { (store, load) };
+            found = found.or(Some(*other).filter(|other| other.bytes & bytes != 0));
+            *own = now;
+        }
+        found
     }
 
     /// Records an access of a lane and returns the access that it races with.
@@ -248,10 +310,10 @@ impl RaceHistory {
         &mut self,
         location: ReleasedLocation,
         bytes: u64,
-        strength: AccessStrength,
         now: WordAccess,
         is_silent: bool,
     ) -> Option<WordAccess> {
+        let strength = now.strength;
         let clock = self.blocks.entry(now.block).or_default();
         if strength != AccessStrength::Weak {
             // Only the block accesses its shared memory.
@@ -292,29 +354,46 @@ impl RaceHistory {
             None => &mut self.global,
             Some(block) => self.shared.entry(block).or_default(),
         };
-        let (start, end) = (location.1, location.1 + bytes);
-        let is_plain_store = now.kind == RaceAccess::Store && strength == AccessStrength::Weak;
         let mut race = None;
-        for word in start / 4..end.div_ceil(4) {
-            let within = (4 * word..4 * word + 4).filter(|byte| (start..end).contains(byte));
-            let now =
-                WordAccess { bytes: within.fold(0, |all, byte| all | 1 << (byte % 4)), epoch: clock.epoch, ..now };
+        for (word, bytes) in words_of(location.1, bytes) {
+            let now = WordAccess { bytes, epoch: clock.epoch, ..now };
             let history = space.word(word);
-            let stores = Some(history.store).filter(|_| !is_plain_store || !is_silent);
-            let others = history.others.into_iter().filter(|_| is_plain_store);
-            let earlier = stores.into_iter().chain(others).find(|earlier| clock.races(earlier, &now));
-            race = race.or(earlier);
-            if is_plain_store {
+            let all = iter::once(history.store).chain(history.others);
+            let changing = all.filter(|earlier| !is_silent || earlier.kind != RaceAccess::Store);
+            let mut conflicting = changing.filter(|earlier| earlier.conflicts(&now));
+            race = race.or(conflicting.find(|earlier| clock.is_unordered(earlier, &now)));
+            if now.is_plain_store() {
                 history.store = now;
             } else {
                 // The second entry is unordered with the first. A later store that races with an
                 // access of the two warps thus races with one of the entries.
                 let [first, _] = history.others;
-                history.others[usize::from(first.bytes != 0 && clock.races(&first, &now))] = now;
+                history.others[usize::from(first.bytes != 0 && clock.is_unordered(&first, &now))] = now;
             }
         }
         race
     }
+}
+
+/// Returns the words of a range of bytes, and the bytes of each, one bit each.
+fn words_of(start: u64, bytes: u64) -> impl Iterator<Item = (u64, u8)> {
+    let end = start + bytes;
+    (start / 4..end.div_ceil(4)).map(move |word| {
+        let within = (4 * word..4 * word + 4).filter(|byte| (start..end).contains(byte));
+        (word, within.fold(0, |all, byte| all | 1 << (byte % 4)))
+    })
+}
+
+/// A race of lanes of an instruction with an earlier access.
+struct FoundRace {
+    check: Check,
+    rule: RaceRule,
+    /// The first lane, and its address.
+    lane: usize,
+    address: u64,
+    other: WordAccess,
+    /// All lanes.
+    lanes: u32,
 }
 
 impl Machine<'_, '_> {
@@ -345,7 +424,7 @@ impl Machine<'_, '_> {
         let Some(mut races) = self.races.take() else { return };
         let (block, time) = (self.block_number(), self.statistics.warp_instructions);
         let view = self.memory.view(&mut warp.local);
-        let mut found: Vec<(Check, usize, u64, WordAccess, u32)> = Vec::new();
+        let mut found: Vec<FoundRace> = Vec::new();
         for lane in lanes(checked.mask) {
             let Some((address, extent)) = checked.place(lane, access, &view) else { continue };
             let (check, location) = match extent.region {
@@ -354,17 +433,30 @@ impl Machine<'_, '_> {
                 MemoryRegion::Buffer(_) | MemoryRegion::Local | MemoryRegion::Param => continue,
             };
             let (thread, site) = (32 * warp.index + lane as u32, inst.site);
-            let now = WordAccess { time, block, epoch: 0, thread, site, bytes: 0, kind };
+            let strength = access.strength;
+            let now = WordAccess { time, block, epoch: 0, thread, site, bytes: 0, kind, strength };
             let is_silent = silent >> lane & 1 == 1;
-            let Some(other) = races.access(location, access.bytes(), access.strength, now, is_silent) else { continue };
-            match found.iter_mut().find(|(known, _, _, first, _)| (*known, first.site) == (check, other.site)) {
-                Some((.., lanes)) => *lanes |= 1 << lane,
-                None => found.push((check, lane, address, other, 1 << lane)),
+            let is_written = kind != RaceAccess::Load && !is_silent;
+            let read_only = if location.0.is_none() && (access.read_only || is_written) {
+                races.access_read_only(address, access.bytes(), now)
+            } else {
+                None
+            };
+            let unordered = races.access(location, access.bytes(), now, is_silent);
+            let (rule, other) = match (read_only, unordered) {
+                (Some(other), _) => (RaceRule::ReadOnly, other),
+                (None, Some(other)) if now.excludes(&other) => (RaceRule::Scope, other),
+                (None, Some(other)) => (RaceRule::Order, other),
+                (None, None) => continue,
+            };
+            match found.iter_mut().find(|known| (known.check, known.other.site) == (check, other.site)) {
+                Some(known) => known.lanes |= 1 << lane,
+                None => found.push(FoundRace { check, rule, lane, address, other, lanes: 1 << lane }),
             }
         }
         self.races = Some(races);
-        for (check, lane, address, other, lanes) in found {
-            self.report_race(warp, inst, access, (check, kind, lane, address), other, lanes);
+        for race in found {
+            self.report_race(warp, inst, access, kind, race);
         }
     }
 
@@ -374,9 +466,8 @@ impl Machine<'_, '_> {
         warp: &mut Warp,
         inst: &Inst,
         access: &MemoryAccess,
-        (check, kind, lane, address): (Check, RaceAccess, usize, u64),
-        other: WordAccess,
-        lanes: u32,
+        kind: RaceAccess,
+        FoundRace { check, rule, lane, address, other, lanes }: FoundRace,
     ) {
         let hits = lanes.count_ones();
         if !self.options.checks.enables(check) || self.findings.count(check, inst.site, Some(other.site), hits) {
@@ -395,8 +486,13 @@ impl Machine<'_, '_> {
         let site = &code.sites[other.site as usize];
         let line = site.line.map_or(String::new(), |line| format!(" in line {line}"));
         let (does, did, bytes) = (words(kind), words(other.kind), access.bytes());
-        let message =
-            format!("{does} {bytes} bytes at {place}, which {by} {did} without an order: `{}`{line}", site.text);
+        let (which, why) = match (rule, kind) {
+            (RaceRule::Order, _) => ("which", " without an order"),
+            (RaceRule::Scope, _) => ("which", ", and the scope .cta includes no thread of another block"),
+            (RaceRule::ReadOnly, RaceAccess::Load) => ("as read-only memory, which", " in the same launch"),
+            (RaceRule::ReadOnly, _) => ("which", " as read-only memory in the same launch"),
+        };
+        let message = format!("{does} {bytes} bytes at {place}, {which} {by} {did}{why}: `{}`{line}", site.text);
         let thread = self.thread(warp.index, lane);
         self.findings.add(check, inst.site, hits, thread, Description::new(message).against(Some(other.site), by, did));
         self.stopped |= self.findings.full();

@@ -126,6 +126,76 @@ fn atomic_operations_do_not_race_with_each_other() {
     is_ordered(&format!("{count} bar.sync 0; red.shared.add.u32 [s], 1; bar.sync 0; ld.shared.u32 v, [s];"), 1);
 }
 
+/// Checks strong accesses whose scope is a block: other blocks are not in the scope.
+#[test]
+fn a_scope_of_a_block_does_not_include_other_blocks() {
+    for body in [
+        "red.cta.global.add.u32 [o], 1;",
+        "atom.cta.global.exch.b32 v, [o], b;",
+        "setp.eq.u32 p, b, 0; @p atom.relaxed.cta.global.add.u32 v, [o], 1; @!p red.gpu.global.add.u32 [o], 1;",
+        "setp.eq.u32 p, b, 0; @p st.relaxed.cta.global.u32 [o], 5; @!p ld.relaxed.gpu.global.u32 v, [o];",
+        "setp.eq.u32 p, b, 0; @p st.volatile.global.u32 [o], 5; @!p ld.relaxed.cta.global.u32 v, [o];",
+    ] {
+        races(body, 3, Check::GlobalRace);
+        // The warps of one block are in the scope.
+        is_ordered(&body.replace("p, b, 0;", "p, t, 0;"), 1);
+    }
+    is_ordered("red.cta.global.add.u32 [ob], 1;", 3);
+    is_ordered("red.gpu.global.add.u32 [o], 1; red.sys.global.add.u32 [o], 1; red.global.add.u32 [o], 1;", 3);
+    is_ordered("ld.relaxed.cta.global.u32 v, [o];", 3);
+    is_ordered("st.shared.u32 [st], 0; bar.sync 0; red.cta.shared.add.u32 [s], 1;", 3);
+    // A volatile access has the scope of the system.
+    is_ordered("st.volatile.global.u32 [o], b; ld.volatile.global.u32 v, [o]; st.relaxed.sys.global.u32 [o], t;", 3);
+    let options = Options { races: true, ..Options::default() };
+    let (outcome, _) = run("setp.ne.u32 p, t, 0; @p ret;\nred.cta.global.add.u32 [o], 1;", 2, options);
+    assert_eq!(
+        outcome.report.findings[0].message,
+        "updates 4 bytes at byte 0 of `out` (1024 bytes), which thread [0, 0, 0] of block [0, 0, 0] (warp 0, lane 0) \
+         updates, and the scope .cta includes no thread of another block: `red.cta.global.add.u32 [o], 1` in line 14"
+    );
+}
+
+/// Checks read-only loads of memory that the launch writes, in any order.
+#[test]
+fn memory_of_read_only_loads_is_not_written() {
+    for load in ["ld.global.nc.u32 v, [ot];", "ldu.global.u32 v, [ot];"] {
+        is_ordered(load, 2);
+        is_ordered(&format!("{load} st.global.u32 [ot+512], v;"), 1);
+        for write in ["st.global.u32 [ot], b;", "st.volatile.global.u32 [ot], b;", "red.global.add.u32 [ot], 1;"] {
+            let write = format!("add.u32 b, b, 7; {write}");
+            // One warp, and a barrier between two.
+            for body in [
+                format!("{load} {write}"),
+                format!("{write} {load}"),
+                format!("{write} bar.sync 0; xor.b32 t, t, 32; mad.wide.u32 ot, t, 4, o; {load}"),
+            ] {
+                races(&body, 1, Check::GlobalRace);
+                is_ordered(&body.replace("ld.global.nc", "ld.global").replace("ldu", "ld"), 1);
+            }
+        }
+    }
+    // Another byte of the word, and the value that memory already holds.
+    is_ordered("ld.global.nc.u8 v, [ot]; st.global.u8 [ot+1], 9;", 1);
+    is_ordered("ld.global.nc.u32 v, [ot]; st.global.u32 [ot], 0;", 1);
+    let options = Options { races: true, ..Options::default() };
+    let ends = |body: &str, end: &str| {
+        let (outcome, _) = run(&format!("setp.ne.u32 p, t, 0; @p ret;\n{body}"), 1, options);
+        let message = &outcome.report.findings[0].message;
+        let by = "thread [0, 0, 0] of block [0, 0, 0] (warp 0, lane 0)";
+        assert_eq!(message, &end.replace("BY", by));
+    };
+    ends(
+        "ld.global.nc.u32 v, [o];\nst.global.u32 [o], 9;",
+        "stores 4 bytes at byte 0 of `out` (1024 bytes), which BY loads as read-only memory in the same launch: \
+         `ld.global.nc.u32 v, [o]` in line 14",
+    );
+    ends(
+        "st.global.u32 [o], 9;\nld.global.nc.u32 v, [o];",
+        "loads 4 bytes at byte 0 of `out` (1024 bytes), as read-only memory, which BY stores in the same launch: \
+         `st.global.u32 [o], 9` in line 14",
+    );
+}
+
 /// Passes a message: the first block stores data and sets a flag. The second block reads the data
 /// if the flag is set.
 #[test]

@@ -100,8 +100,9 @@ impl<'m> Decoder<'m> {
         let strength = if words.take(Modifier::Cta) { strength.of_block() } else { strength };
         self.code.ordered |= strength != AccessStrength::Weak;
         words.pass(&ORDERS);
-        // The read-only path has no effect here, because every access is visible at once.
-        words.take(Modifier::Nc);
+        // Every access is visible at once here, so only the check of races needs this.
+        let read_only = words.take(Modifier::Nc) || opcode == Opcode::Ldu;
+        self.code.has_read_only_loads |= read_only;
         let length = words.take_as(Modifier::vector).unwrap_or(1);
         let ty = words.ty()?;
         let [first, second] = operands else { return Err("it has two operands".to_string()) };
@@ -135,7 +136,7 @@ impl<'m> Decoder<'m> {
         }
         let signed = integer(ty).is_some_and(|i| i.signed);
         let base = base.map(|b| (b.place, b.id));
-        let access = MemoryAccess { window, base, offset, element, signed, values, strength };
+        let access = MemoryAccess { window, base, offset, element, signed, values, strength, read_only };
         let kind = match (load, strength != AccessStrength::Weak) {
             (true, true) => InstructionKind::StrongLoad(access),
             (true, false) => InstructionKind::Load(access),
@@ -174,7 +175,8 @@ impl<'m> Decoder<'m> {
             reads.extend(base.map(|b| b.id));
             let (base, values) = (base.map(|b| (b.place, b.id)), SmallVec::from_elem(None, bytes as usize / 4));
             let strength = AccessStrength::Weak;
-            Ok(MemoryAccess { window, base, offset, element: 4, signed: false, values, strength })
+            let (element, signed, read_only) = (4, false, false);
+            Ok(MemoryAccess { window, base, offset, element, signed, values, strength, read_only })
         };
         let (to, from) = (access(self, 0, Window::Shared)?, access(self, 1, Window::Global)?);
         let read = match operands.len() {
@@ -224,9 +226,9 @@ impl<'m> Decoder<'m> {
         }
         let update = update(operation, ty)?;
         let element = ty.bits() / 8;
-        let base_place = base.map(|b| (b.place, b.id));
         let values = SmallVec::new();
-        let access = MemoryAccess { window, base: base_place, offset, element, signed: false, values, strength };
+        let (base_place, signed, read_only) = (base.map(|b| (b.place, b.id)), false, false);
+        let access = MemoryAccess { window, base: base_place, offset, element, signed, values, strength, read_only };
         let reads = base.map(|b| b.id).into_iter().chain(given.iter().map(|d| d.id)).collect();
         let writes = result.iter().map(|r| r.id).collect();
         let kind =

@@ -167,5 +167,6 @@ fn local(register: OperandLocation, offset: u32, bytes: u32) -> MemoryAccess {
         signed: false,
         values: smallvec![Some(register.data())],
         strength: AccessStrength::Weak,
+        read_only: false,
     }
 }
