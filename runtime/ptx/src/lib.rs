@@ -144,7 +144,7 @@ pub mod differences {}
 
 #[doc(hidden)]
 pub use call::is_stack_overflow;
-pub use decode::decode_inline;
+pub use decode::{decode_inline, shared_bytes_of};
 pub use flow::BranchPolicy;
 pub use initialized::InitializedBytes;
 pub use kernel_dsl_compiler::oracle::CheckSet;

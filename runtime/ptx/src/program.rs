@@ -15,6 +15,8 @@ pub struct Program {
     pub(super) globals: Vec<Global>,
     /// The offset in shared memory at which the launch's own part begins.
     pub(super) dynamic: u32,
+    /// The bytes of shared memory that the kernel declares, without gaps.
+    pub(super) declared_shared: u32,
     pub(super) parameters: Vec<Parameter>,
     pub(super) required_threads: Option<[u32; 3]>,
     pub(super) max_threads: Option<[u32; 3]>,

@@ -156,12 +156,12 @@ impl Program {
 
     /// Returns the bytes of shared memory that a block declares; the launch may add more.
     pub fn shared_bytes(&self) -> u32 {
-        self.code.shared.bytes
+        self.declared_shared
     }
 
-    /// Returns the bytes of local memory of a thread.
-    pub fn local_bytes(&self) -> u32 {
-        self.code.local.bytes
+    /// Returns the bytes of local memory of a thread, without its stack.
+    pub fn frame_bytes(&self) -> u32 {
+        self.code.stack.map_or(self.code.local.bytes, |stack| stack.start)
     }
 
     /// Returns whether the kernel allocates or frees memory of the device's heap.

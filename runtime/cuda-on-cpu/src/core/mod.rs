@@ -1,5 +1,6 @@
 //! The driver without its C interface: everything is checked here, in Rust's types.
 
+pub mod assembly;
 pub mod attribute;
 pub mod context;
 pub mod demangle;

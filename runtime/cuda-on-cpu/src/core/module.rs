@@ -39,7 +39,6 @@ pub struct ModuleFunction {
     pub c_name: CString,
     /// The decoded code.
     pub program: Program,
-    limits: MultiprocessorLimits,
     /// The maximum shared memory of a block in bytes, including memory that needs an opt-in by
     /// attribute.
     shared_at_most: u32,
@@ -73,6 +72,11 @@ impl HandleType for ModuleFunction {
 /// The reported registers per thread of a kernel without a directive: the largest number that
 /// permits full occupancy. The PTX is not register-allocated here.
 const REGISTERS: i32 = 32;
+
+/// The local memory of a thread in bytes. A launch whose kernel needs this much fails with
+/// `CUDA_ERROR_INVALID_VALUE`, as do blocks that the kernel's directives exclude. Both codes are
+/// those of NVIDIA's driver 580 on an H200.
+const MAX_LOCAL_BYTES: u32 = 512 << 10;
 
 impl Module {
     /// Places a module's variables in memory.
@@ -154,15 +158,16 @@ impl ModuleFunction {
         settings: &Settings,
     ) -> ModuleFunction {
         let limits = MultiprocessorLimits::of(settings.target());
-        let own = program.shared_bytes();
+        let (own, at_most) = (program.shared_bytes(), shared_at_most(settings));
+        // A kernel that declares more than others may use has all of the block's memory.
+        let most = if own > limits.shared_of_block { at_most } else { limits.shared_of_block };
         ModuleFunction {
             handle,
             module,
             name: name.to_string(),
             c_name: CString::new(name).unwrap_or_default(),
-            limits,
-            shared_at_most: shared_at_most(settings),
-            dynamic: AtomicU32::new(limits.shared_of_block.saturating_sub(own)),
+            shared_at_most: at_most,
+            dynamic: AtomicU32::new(most.saturating_sub(own)),
             carveout: AtomicI32::new(-1),
             stepwise: Lock::new(Stepwise { block: [1; 3], shared: 0, parameters: Vec::new() }),
             program,
@@ -219,7 +224,7 @@ impl ModuleFunction {
                 let constants = self.module.image.variables().iter().filter(|variable| variable.constant);
                 constants.map(|variable| variable.bytes.len() as i32).sum()
             }
-            _ if is(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES) => self.program.local_bytes() as i32,
+            _ if is(Attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES) => self.program.frame_bytes() as i32,
             _ if is(Attribute::CU_FUNC_ATTRIBUTE_NUM_REGS) => {
                 self.directives().max_registers.map_or(REGISTERS, |most| (most as i32).min(255))
             }
@@ -278,11 +283,12 @@ impl ModuleFunction {
         if directives.required_threads.is_some_and(|required| required != block) || threads > self.most_threads().into()
         {
             let why = format!("`{}` does not support blocks of {block:?} threads", self.name);
-            return Err(Error::new(CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, why));
+            return Err(Error::value(why));
         }
-        if self.program.shared_bytes() > self.limits.shared_of_block {
-            let why = format!("{} bytes of shared memory exceed the limit of a block", self.program.shared_bytes());
-            return Err(Error::new(CUresult::CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, why));
+        let local = self.program.frame_bytes();
+        if local >= MAX_LOCAL_BYTES {
+            let why = format!("a thread of `{}` needs {local} bytes of local memory, the device's limit", self.name);
+            return Err(Error::value(why));
         }
         Ok(())
     }

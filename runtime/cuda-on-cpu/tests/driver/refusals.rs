@@ -173,27 +173,17 @@ fn invalid_modules_are_refused() {
         ] {
             assert_eq!(load(text).0, code, "{text}");
         }
-        let text = CString::new(format!("{head}.visible .entry k() {{\n    add.f33 %f1, %f2;\n}}")).unwrap();
-        let (mut log, mut module) = ([b'?'; 256], null_mut());
-        let mut names = [CUjit_option::CU_JIT_ERROR_LOG_BUFFER, CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
-        let mut values = [log.as_mut_ptr().cast(), ptr::without_provenance_mut::<c_void>(log.len())];
-        gives!(
-            CUDA_ERROR_INVALID_PTX,
-            cuModuleLoadDataEx(&mut module, text.as_ptr().cast(), 2, names.as_mut_ptr(), values.as_mut_ptr())
-        );
-        let told = std::ffi::CStr::from_bytes_until_nul(&log).unwrap().to_str().unwrap();
-        assert!(told.contains("line 5") && told.contains("f33"), "{told}");
-        assert_eq!(values[1].addr(), told.len() + 1);
-        // Shared arrays that exceed 32 bits, alone and together, are refused at a launch.
+        let wrong = format!("{head}.visible .entry k() {{\n    add.f33 %f1, %f2;\n}}");
+        let (code, mut module, log) = load_with_log(&wrong);
+        assert_eq!(code, CUDA_ERROR_INVALID_PTX);
+        assert!(log.contains("line 5") && log.contains("f33"), "{log}");
+        // Shared arrays that exceed 32 bits, alone and together.
         for (declared, used) in
             [(".shared .align 64 .b8 a[4294967295];", "a"), (".shared .b8 b[4294967290], a[64];", "b")]
         {
             let body = format!("{{ .reg .u64 %x; mov.u64 %x, a; mov.u64 %x, {used}; ret; }}");
-            let (code, module) = load(&format!("{head}{declared}\n.visible .entry k() {body}"));
-            let mut function = null_mut();
-            assert_eq!(code, CUDA_SUCCESS, "{declared}");
-            gives!(CUDA_SUCCESS, cuModuleGetFunction(&mut function, module, c"k".as_ptr()));
-            assert_eq!(launch(function, &mut []), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "{declared}");
+            let text = format!("{head}{declared}\n.visible .entry k() {body}");
+            assert_eq!(load(&text).0, CUDA_ERROR_INVALID_PTX, "{declared}");
         }
         gives!(CUDA_ERROR_FILE_NOT_FOUND, cuModuleLoad(&mut module, c"/nowhere/at.all".as_ptr()));
         let file = common::folder("modules").join("kernels.ptx");
@@ -204,9 +194,89 @@ fn invalid_modules_are_refused() {
     });
 }
 
+/// Modules with the kernel `k`: declarations, directives and a body. The codes are those of the load
+/// and of a launch of 32 threads with NVIDIA's driver 580 on an H200.
+const MODULES: [(&str, &str, &str, CUresult, CUresult); 25] = [
+    (".extern .func f();", "", "call f;", CUDA_ERROR_INVALID_PTX, CUDA_SUCCESS),
+    (".visible .func f();", "", "call f;", CUDA_ERROR_INVALID_PTX, CUDA_SUCCESS),
+    (".weak .func f();", "", "call f;", CUDA_ERROR_INVALID_PTX, CUDA_SUCCESS),
+    (".extern .func f();\n.func h() { call f; ret; }", "", "", CUDA_ERROR_INVALID_PTX, CUDA_SUCCESS),
+    (".extern .func f();", "", "", CUDA_SUCCESS, CUDA_SUCCESS),
+    (".extern .global .u32 g;", "", "ld.global.u32 r, [g];", CUDA_SUCCESS, CUDA_SUCCESS),
+    (".extern .const .u32 g;", "", "ld.const.u32 r, [g];", CUDA_SUCCESS, CUDA_SUCCESS),
+    (".extern .global .u32 g[];", "", "", CUDA_ERROR_INVALID_PTX, CUDA_SUCCESS),
+    (".extern .const .u32 g[];", "", "", CUDA_ERROR_INVALID_PTX, CUDA_SUCCESS),
+    (".const .b8 c[65536];", "", "ld.const.u8 r, [c];", CUDA_SUCCESS, CUDA_SUCCESS),
+    (".const .b8 c[65537];", "", "ld.const.u8 r, [c];", CUDA_ERROR_INVALID_PTX, CUDA_SUCCESS),
+    (".shared .b8 s[49152];", "", "st.shared.u8 [s], 1;", CUDA_SUCCESS, CUDA_SUCCESS),
+    (".shared .b8 s[232449];", "", "st.shared.u8 [s], 1;", CUDA_ERROR_INVALID_PTX, CUDA_SUCCESS),
+    ("", ".maxnreg 0", "", CUDA_ERROR_INVALID_PTX, CUDA_SUCCESS),
+    ("", ".maxnreg 1", "", CUDA_SUCCESS, CUDA_SUCCESS),
+    ("", ".maxntid 0", "", CUDA_ERROR_INVALID_PTX, CUDA_SUCCESS),
+    ("", ".maxntid 32, 0", "", CUDA_ERROR_INVALID_PTX, CUDA_SUCCESS),
+    ("", ".reqntid 0", "", CUDA_ERROR_INVALID_PTX, CUDA_SUCCESS),
+    ("", ".minnctapersm 0", "", CUDA_ERROR_INVALID_PTX, CUDA_SUCCESS),
+    ("", ".maxntid 32 .reqntid 64", "", CUDA_ERROR_INVALID_PTX, CUDA_SUCCESS),
+    ("", ".maxntid 2000", "", CUDA_SUCCESS, CUDA_SUCCESS),
+    ("", ".maxntid 16", "", CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE),
+    ("", ".reqntid 64", "", CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE),
+    ("", "", ".local .b8 a[65536]; st.local.u8 [a], 1;", CUDA_SUCCESS, CUDA_SUCCESS),
+    ("", "", ".local .b8 a[524288]; st.local.u8 [a], 1;", CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE),
+];
+
+/// Loads PTX, and also returns the log of errors.
+fn load_with_log(text: &str) -> (CUresult, sys::CUmodule, String) {
+    let (text, mut log, mut module) = (CString::new(text).unwrap(), [b'?'; 256], null_mut());
+    let mut names = [CUjit_option::CU_JIT_ERROR_LOG_BUFFER, CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+    let mut values = [log.as_mut_ptr().cast(), ptr::without_provenance_mut::<c_void>(log.len())];
+    let (names, slots) = (names.as_mut_ptr(), values.as_mut_ptr());
+    // SAFETY: the text ends with NUL, and the log has room for its size.
+    let code = unsafe { sys::cuModuleLoadDataEx(&mut module, text.as_ptr().cast(), 2, names, slots) };
+    let written = std::ffi::CStr::from_bytes_until_nul(&log).unwrap().to_str().unwrap();
+    assert_eq!(values[1].addr(), if written.is_empty() { 0 } else { written.len() + 1 });
+    (code, module, written.to_string())
+}
+
+#[test]
+fn modules_are_refused_as_by_nvidias_driver() {
+    let expected = ["cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX: ptx fatal: Unresolved extern function 'f'"];
+    logs("modules_are_refused_as_by_nvidias_driver", &[], &expected, || {
+        context();
+        let head = ".version 6.0\n.target sm_61\n.address_size 64";
+        for (declarations, directives, body, code, launched) in MODULES {
+            let entry = format!(".visible .entry k() {directives} {{ .reg .b32 r; {body} ret; }}");
+            let text = format!("{head}\n{declarations}\n{entry}");
+            let (loaded, module, log) = load_with_log(&text);
+            assert_eq!(loaded, code, "{text}");
+            assert_eq!(log.is_empty(), code == CUDA_SUCCESS, "{log}\n{text}");
+            if loaded != CUDA_SUCCESS {
+                continue;
+            }
+            let mut function = null_mut();
+            gives!(CUDA_SUCCESS, cuModuleGetFunction(&mut function, module, c"k".as_ptr()));
+            let (parameters, extra) = (null_mut(), null_mut());
+            // SAFETY: the kernel has no parameters.
+            let code = unsafe { sys::cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, null_mut(), parameters, extra) };
+            assert_eq!(code, launched, "{text}");
+            gives!(CUDA_SUCCESS, cuCtxSynchronize());
+        }
+        for (bytes, code) in [(4352, CUDA_SUCCESS), (4353, CUDA_ERROR_INVALID_PTX)] {
+            let text = format!("{head}\n.visible .entry k(.param .b8 p[{bytes}]) {{ ret; }}");
+            assert_eq!(load(&text).0, code, "{bytes}");
+        }
+        // A variable that no module defines is zero at first.
+        let text = format!("{head}\n.extern .global .u32 g;\n.visible .entry k() {{ ret; }}");
+        let ((code, module), mut address, mut bytes, mut value) = (load(&text), 0, 0, 7u32);
+        assert_eq!(code, CUDA_SUCCESS);
+        gives!(CUDA_SUCCESS, cuModuleGetGlobal_v2(&mut address, &mut bytes, module, c"g".as_ptr()));
+        gives!(CUDA_SUCCESS, cuMemcpyDtoH_v2(ptr::from_mut(&mut value).cast(), address, 4));
+        assert_eq!((bytes, value), (4, 0));
+    });
+}
+
 #[test]
 fn invalid_launches_are_refused() {
-    logs("invalid_launches_are_refused", &[], &["cuLaunchKernel: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: `small`"], || {
+    logs("invalid_launches_are_refused", &[], &["cuLaunchKernel: CUDA_ERROR_INVALID_VALUE: `small`"], || {
         context();
         let (empty, small, store, sum) = (function("empty"), function("small"), function("store"), function("sum"));
         let shape = |f, grid: [u32; 3], block: [u32; 3], shared| {
@@ -232,7 +302,7 @@ fn invalid_launches_are_refused() {
             assert_eq!(shape(empty, grid, block, shared), CUDA_ERROR_INVALID_VALUE, "{grid:?} {block:?} {shared}");
         }
         assert_eq!(shape(small, one, [64, 1, 1], 0), CUDA_SUCCESS);
-        assert_eq!(shape(small, one, [65, 1, 1], 0), CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+        assert_eq!(shape(small, one, [65, 1, 1], 0), CUDA_ERROR_INVALID_VALUE);
         assert_eq!(shape(store, one, one, 0), CUDA_ERROR_INVALID_VALUE, "it has parameters");
         let mut nothing = [null_mut(); 2];
         // SAFETY: both addresses are null.

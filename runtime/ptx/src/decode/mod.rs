@@ -36,7 +36,7 @@ use kernel_dsl_compiler::ptx::{
 };
 use operand::OperandLocation;
 pub use operand::VariableLocation;
-use place::reachable;
+use place::{declared_shared, reachable};
 use smallvec::{SmallVec, smallvec};
 use std::collections::{HashMap, HashSet};
 use words::Words;
@@ -221,6 +221,12 @@ impl Program {
     }
 }
 
+/// Returns the bytes of shared memory that a kernel of the module declares, without decoding it.
+pub fn shared_bytes_of(module: &Module, kernel: &str) -> u64 {
+    let index = module.functions().iter().position(|f| f.is_entry() && f.body.is_some() && f.name == kernel);
+    index.map_or(0, |index| declared_shared(module, &reachable(module, index)))
+}
+
 /// Decodes the entry of this name.
 ///
 /// The module's variables are at the locations in `places`; without it, each launch has its own.
@@ -270,6 +276,7 @@ pub fn decode(module: &Module, name: &str, places: Option<&Places>) -> std::resu
         code,
         globals,
         dynamic,
+        declared_shared: u32::try_from(declared_shared(module, &reachable)).unwrap_or(u32::MAX),
         parameters: entry.parameters.clone(),
         required_threads: directives.required_threads,
         max_threads: directives.max_threads,

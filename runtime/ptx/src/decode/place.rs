@@ -59,6 +59,21 @@ fn pointed_at(module: &Module, index: u32) -> bool {
     found
 }
 
+/// Returns the bytes of shared memory that functions declare, without gaps between variables. A
+/// variable of the module counts if a function refers to it.
+pub fn declared_shared(module: &Module, functions: &[usize]) -> u64 {
+    let of_module = module.variables().iter().enumerate().filter(|(index, variable)| {
+        let is_used = |function: &usize| uses(&module.functions()[*function], *index as u32);
+        variable.space == Space::Shared && functions.iter().any(is_used)
+    });
+    let of_functions = functions.iter().flat_map(|function| &module.functions()[*function].variables);
+    let shared = of_functions.filter(|variable| variable.space == Space::Shared);
+    of_module.map(|(_, variable)| variable).chain(shared).fold(0, |end: u64, variable| {
+        let start = end.checked_next_multiple_of(variable.alignment().max(1).into()).unwrap_or(u64::MAX);
+        start.saturating_add(variable.size().unwrap_or(0))
+    })
+}
+
 impl<'m> Decoder<'m> {
     /// Assigns a buffer to each variable of the module in global or constant memory.
     pub(super) fn place_globals(&mut self, reachable: &[usize]) -> Vec<Global> {

@@ -12,6 +12,12 @@ use crate::ptx::ast::{
 };
 use crate::ptx::words::{Space, TypeClass, Version};
 
+/// The largest size of a kernel's parameters in bytes.
+const MAX_PARAMETER_BYTES: u64 = 4352;
+
+/// The largest size of a kernel's parameters in bytes for sm_70 and later, from PTX 8.1 on.
+const MAX_PARAMETER_BYTES_LATER: u64 = 32764;
+
 impl<'a> ModuleParser<'a> {
     /// Parses a function after `.entry` or `.func`.
     pub fn signature_and_body(&mut self, linkage: Linkage, kind: FunctionKind) -> Result<(), ParseFailed> {
@@ -25,6 +31,9 @@ impl<'a> ModuleParser<'a> {
         let parameters = self.parameters(&mut registers)?;
         let directives = self.directives(kind)?;
         self.signature(at, kind, &returns, &parameters);
+        if kind == FunctionKind::Entry {
+            self.limit_parameters(at, name, &parameters);
+        }
         let defined = self.cursor.is(Punctuation::OpenBrace);
         let mut function = Function::new(linkage, kind, name);
         let only = |list: &[(Token, Parameter)]| list.iter().map(|(_, p)| p.clone()).collect();
@@ -121,6 +130,19 @@ impl<'a> ModuleParser<'a> {
         }
     }
 
+    /// Rejects the parameters of a kernel that are too large together.
+    fn limit_parameters(&mut self, at: Token, name: &str, given: &[(Token, Parameter)]) {
+        let end = |start: u64, (_, p): &(Token, Parameter)| {
+            start.next_multiple_of(p.alignment().max(1).into()) + u64::from(p.size())
+        };
+        let bytes = given.iter().fold(0, end);
+        let (of_version, of_target) = (self.module.version >= Version::new(8, 1), self.module.target.sm >= 70);
+        let most = if of_version && of_target { MAX_PARAMETER_BYTES_LATER } else { MAX_PARAMETER_BYTES };
+        if bytes > most {
+            self.wrong(at, format!("the parameters of `{name}` take {bytes} bytes, and at most {most} are allowed"));
+        }
+    }
+
     fn directives(&mut self, kind: FunctionKind) -> Result<Directives, ParseFailed> {
         let mut d = Directives::default();
         loop {
@@ -136,8 +158,8 @@ impl<'a> ModuleParser<'a> {
             match (self.cursor.text(at), kind) {
                 (".maxntid", FunctionKind::Entry) => d.max_threads = Some(self.extent()?),
                 (".reqntid", FunctionKind::Entry) => d.required_threads = Some(self.extent()?),
-                (".minnctapersm", FunctionKind::Entry) => d.min_blocks = Some(self.cursor.constant_u32()?),
-                (".maxnreg", FunctionKind::Entry) => d.max_registers = Some(self.cursor.constant_u32()?),
+                (".minnctapersm", FunctionKind::Entry) => d.min_blocks = Some(self.positive()?),
+                (".maxnreg", FunctionKind::Entry) => d.max_registers = Some(self.positive()?),
                 // Ignored since PTX 2.0.
                 (".maxnctapersm", FunctionKind::Entry) => _ = self.cursor.constant_u32()?,
                 (".pragma", FunctionKind::Entry) => {
@@ -158,6 +180,13 @@ impl<'a> ModuleParser<'a> {
                 }
             }
         }
+    }
+
+    /// Parses a number of at least 1.
+    fn positive(&mut self) -> Result<u32, ParseFailed> {
+        let at = self.cursor.peek();
+        let number = self.cursor.constant_u32()?;
+        if number == 0 { Err(self.cursor.expected_at(at, "a number of at least 1")) } else { Ok(number) }
     }
 
     /// Parses one to three numbers.

@@ -1,12 +1,14 @@
 //! Modules and link states.
 
 use super::Driver;
+use crate::core::assembly;
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
 use crate::core::handle::Handle;
 use crate::core::image;
 use crate::core::link::{self, Link, LinkInput, LinkProgress};
-use crate::core::module::{Module, ModuleFunction};
+use crate::core::module::{Module, ModuleFunction, shared_at_most};
+use cudarc::driver::sys::CUresult;
 use kernel_dsl_compiler::ptx;
 use runtime_simt::Lock;
 use std::ffi::c_int;
@@ -31,7 +33,13 @@ impl Driver {
 
     /// Parses PTX, or an image of a link state.
     pub(super) fn read_image(&self, text: &str, log: &mut String) -> Result<ptx::Module> {
-        self.read(link::ptx(text, self.settings.target())?, log)
+        let module = self.read(link::ptx(text, self.settings.target())?, log)?;
+        let refusals = assembly::refusals(&module, shared_at_most(&self.settings));
+        if refusals.is_empty() {
+            return Ok(module);
+        }
+        *log = refusals.join("\n");
+        Err(Error::new(CUresult::CUDA_ERROR_INVALID_PTX, log.clone()))
     }
 
     fn read(&self, text: &str, log: &mut String) -> Result<ptx::Module> {
