@@ -2,6 +2,7 @@
 
 use crate::error::CommandOutcome;
 use clap::{Args, ValueEnum};
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Creates a crate with a kernel, a test, a bench, the command `kernels`, CI and editor settings
 #[derive(Args)]
 pub(super) struct NewArgs {
-    /// The folder to create; its last component is the name of the crate
+    /// The folder to create, or an empty one, such as `.`; its last component is the name of the crate
     path: PathBuf,
     /// The kernel to start with
     #[arg(long, value_enum, default_value_t = Template::Elementwise)]
@@ -40,7 +41,7 @@ pub(super) enum Error {
     Name { name: String },
     #[error("`{name}` cannot be the name of a crate: {why}; choose another last component of the path")]
     Reserved { name: String, why: &'static str },
-    #[error("{} exists already; choose another path", .path.display())]
+    #[error("{} exists already and is not an empty folder; choose another path", .path.display())]
     Exists { path: PathBuf },
     #[error("{from} is not the folder of kernels-rs: it has no `kernel-dsl`; name one, or a git URL, with --from")]
     From { from: String },
@@ -77,7 +78,12 @@ const FORMAT: (&str, &str) = ("rustfmt.toml", "max_width = 120\nuse_small_heuris
 
 impl NewArgs {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<CommandOutcome, crate::error::Error> {
-        let name = self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // The names of `.` and `..` are those of the folders.
+        let named = match self.path.file_name() {
+            Some(_) => self.path.clone(),
+            None => self.path.canonicalize().unwrap_or_default(),
+        };
+        let name = named.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
         if !(name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(fits)) {
             return Err(Error::Name { name }.into());
@@ -85,7 +91,7 @@ impl NewArgs {
         if let Some(why) = reserved(&name.replace('-', "_")) {
             return Err(Error::Reserved { name, why }.into());
         }
-        if self.path.exists() {
+        if self.path.exists() && !is_empty_folder(&self.path) {
             return Err(Error::Exists { path: self.path.clone() }.into());
         }
         let (kernel, library) = self.template.kernel();
@@ -131,6 +137,12 @@ fn reserved(name: &str) -> Option<&'static str> {
         "kernel_dsl" | "kernels_rs_command" | "runtime" => "a dependency of the crate has that name",
         _ => return None,
     })
+}
+
+/// Returns whether a path is a folder without entries other than git's.
+fn is_empty_folder(path: &Path) -> bool {
+    let entries = fs::read_dir(path).and_then(|entries| entries.map(|entry| Ok(entry?.file_name())).collect());
+    entries.is_ok_and(|names: Vec<OsString>| names.iter().all(|name| name == ".git"))
 }
 
 /// Writes a file and creates its folders.

@@ -50,6 +50,16 @@ fn a_crate_has_all_files_and_no_placeholder() {
     }
     let (_, code, errors) = new("my-tiled", &[]);
     assert!(code == Some(2) && errors.contains("exists already"), "{errors}");
+    // An empty folder is used as it is: by its path, and as the current folder.
+    let empty = folder.join("in-place");
+    std::fs::create_dir_all(empty.join(".git")).unwrap();
+    let here = || Command::new(env!("CARGO_BIN_EXE_kernels")).args(["new", "."]).current_dir(&empty).output().unwrap();
+    let output = here();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let manifest = std::fs::read_to_string(empty.join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("name = \"in-place\""), "{manifest}");
+    let output = here();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("exists already"));
     let (_, code, errors) = new("My crate", &[]);
     assert!(code == Some(2) && errors.contains("cannot be the name of a crate"), "{errors}");
     for (name, why) in [

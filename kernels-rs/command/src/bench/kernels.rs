@@ -67,7 +67,9 @@ struct Measurements {
 /// Clocks of a GPU in MHz.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 struct Clocks {
+    #[serde(rename = "multiprocessors_mhz", alias = "multiprocessors")]
     multiprocessors: u32,
+    #[serde(rename = "memory_mhz", alias = "memory")]
     memory: u32,
 }
 

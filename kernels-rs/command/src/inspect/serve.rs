@@ -94,6 +94,11 @@ impl<'a> Server<'a> {
     }
 
     fn answer(&mut self, request: Request) -> std::io::Result<()> {
+        let mut hosts = request.headers().iter().filter(|header| header.field.equiv("Host"));
+        if !hosts.all(|host| is_of_this_machine(host.value.as_str())) {
+            let why = "this server answers requests to 127.0.0.1 and localhost only";
+            return request.respond(Response::from_string(why).with_status_code(403));
+        }
         let (path, query) = request.url().split_once('?').unwrap_or((request.url(), ""));
         match path {
             "/" => {
@@ -178,9 +183,35 @@ impl<'a> Server<'a> {
     }
 }
 
+/// Returns whether the Host header of a request names this machine. A page of another site that
+/// resolves its name to this machine could read the source otherwise (DNS rebinding).
+fn is_of_this_machine(host: &str) -> bool {
+    let is_port = |port: &str| port.bytes().all(|digit| digit.is_ascii_digit());
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if is_port(port) => name,
+        _ => host,
+    };
+    ["127.0.0.1", "localhost", "[::1]"].iter().any(|own| name.eq_ignore_ascii_case(own))
+}
+
 /// Returns a response that no cache keeps.
 fn text(body: String, media_type: &str) -> Response<std::io::Cursor<Vec<u8>>> {
     let headers = [("Content-Type", media_type), ("Cache-Control", "no-store")];
     let headers = headers.into_iter().filter_map(|(name, value)| Header::from_bytes(name, value).ok());
     headers.fold(Response::from_string(body), |response, header| response.with_header(header))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_are_answered() {
+        for host in ["127.0.0.1:8000", "localhost", "LocalHost:80", "[::1]:9", "127.0.0.1"] {
+            assert!(is_of_this_machine(host), "{host}");
+        }
+        for host in ["example.com", "example.com:8000", "127.0.0.1.example.com", "localhost:x", "", "127.0.0.1:80:90"] {
+            assert!(!is_of_this_machine(host), "{host}");
+        }
+    }
 }

@@ -13,9 +13,11 @@ use crate::cases::CaseOptions;
 use crate::error::{CommandOutcome, Error};
 use crate::inspect::{self, Examination};
 use crate::machine::Tools;
-use crate::name;
+use crate::name::{self, SelectedInstance};
 use crate::output::json;
+use crate::progress::with_bar;
 use clap::Args;
+use indicatif::ProgressBar;
 use kernel_dsl::compiler::Target;
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -58,7 +60,7 @@ impl ReportArgs {
     pub(crate) fn run(&self, out: &mut dyn Write) -> Result<CommandOutcome, Error> {
         let instances = name::instances(&self.names)?;
         let mut tools = BTreeMap::new();
-        let inspections = instances.iter().map(|selected| {
+        let mut examine = |selected: &SelectedInstance| {
             let target = self.target.unwrap_or(selected.artifact.target);
             let tools = tools.entry(target).or_insert_with(|| Tools::find(target));
             if self.unroll {
@@ -68,8 +70,21 @@ impl ReportArgs {
             let examination =
                 Examination { tools: tools.as_ref(), wanted: Some(&self.wanted), followed: None, unrolls: self.unroll };
             inspect::examine(selected, &program, target, examination)
-        });
-        let inspections = inspections.collect::<Result<Vec<_>, _>>()?;
+        };
+        let mut examine_all = |bar: &ProgressBar| {
+            let inspections = instances.iter().map(|selected| {
+                bar.set_message(selected.name());
+                let inspection = examine(selected);
+                bar.inc(1);
+                inspection
+            });
+            inspections.collect::<Result<Vec<_>, Error>>()
+        };
+        // The search for unrolling factors has a bar for each instance.
+        let inspections = match self.unroll {
+            true => examine_all(&ProgressBar::hidden()),
+            false => with_bar(instances.len(), examine_all),
+        }?;
         if !self.all && !self.json {
             for (i, inspection) in inspections.iter().enumerate() {
                 if i > 0 {

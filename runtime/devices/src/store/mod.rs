@@ -54,6 +54,7 @@ pub struct Usage {
     /// Bytes of all entries.
     pub bytes: u64,
     /// The size limit in bytes.
+    #[serde(rename = "limit_bytes")]
     pub limit: u64,
 }
 

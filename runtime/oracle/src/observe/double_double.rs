@@ -11,7 +11,7 @@ pub struct DoubleDouble {
     /// The nearest `f64`.
     pub first: f64,
     /// The rounding error of `first`.
-    rest: f64,
+    pub rest: f64,
 }
 
 /// Returns a + b and its rounding error.

@@ -87,11 +87,18 @@ impl ShadowFloat {
         value(self.ty, self.of)
     }
 
-    /// Returns the value of the type that is nearest to the exact result, in Rust syntax.
+    /// Returns the value that is nearest to the exact result, in Rust syntax, with so many digits
+    /// that it differs from the value. An `f64` may be followed by the rest of the exact result.
     fn nearest_value(self) -> String {
-        match self.ty {
-            Scalar::F64 => value(Scalar::F64, self.exact.first.to_bits()),
+        let in_f64 = value(Scalar::F64, self.exact.first.to_bits());
+        let nearest = match self.ty {
+            Scalar::F64 => in_f64.clone(),
             _ => value(Scalar::F32, (self.exact.first as f32).to_bits().into()),
+        };
+        match self.ty {
+            _ if nearest != self.value() => nearest,
+            Scalar::F64 => format!("{nearest} {:+.1e}", self.exact.rest),
+            _ => in_f64,
         }
     }
 }
@@ -264,4 +271,22 @@ fn share(error: f64) -> String {
 /// Returns whether floats of the type have twins.
 fn is_followed(ty: Scalar) -> bool {
     ty.is_float() || ty == Scalar::F16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearest_values_differ_from_the_value() {
+        let shown = |ty: Scalar, of: u64, first: f64, rest: f64| {
+            let shadow_float = ShadowFloat { ty, of, exact: DoubleDouble { first, rest }, event: 0 };
+            (shadow_float.value(), shadow_float.nearest_value())
+        };
+        let pair = |value: &str, nearest: &str| (value.to_string(), nearest.to_string());
+        let third = (1.0f32 / 3.0).to_bits().into();
+        assert_eq!(shown(Scalar::F32, third, 0.5, 0.0), pair("0.33333334", "0.5"));
+        assert_eq!(shown(Scalar::F32, third, 1.0 / 3.0, 0.0), pair("0.33333334", "0.3333333333333333"));
+        assert_eq!(shown(Scalar::F64, 1f64.to_bits(), 1.0, 2e-20), pair("1.0", "1.0 +2.0e-20"));
+    }
 }
