@@ -9,6 +9,7 @@
 use super::launch::Checks;
 use super::machine::{BARRIERS, BarrierState, Machine};
 use super::memory::ScratchMemory;
+use super::repetition::RecordedGrid;
 use super::warp::Warp;
 use runtime_simt::{Interleaver, MAX_RESIDENT_BLOCKS, RunningGrid, WarpState};
 
@@ -23,7 +24,8 @@ pub struct PausedBlock {
     index: [u32; 3],
     shared: ScratchMemory,
     barriers: [BarrierState; BARRIERS],
-    warps: Vec<Warp>,
+    /// The warps of the block.
+    pub warps: Vec<Warp>,
 }
 
 /// A launch that runs interleaved, with every check if `CHECKED`.
@@ -31,6 +33,8 @@ struct Interleaved<'a, 'p, 'm, const CHECKED: bool> {
     machine: &'a mut Machine<'p, 'm>,
     /// The block that has begun before blocks ran interleaved; the first number is its own.
     begun: Option<PausedBlock>,
+    /// A recorded state, for the search for deadlocks.
+    recorded: RecordedGrid,
 }
 
 impl Machine<'_, '_> {
@@ -39,12 +43,13 @@ impl Machine<'_, '_> {
     pub fn run_interleaved(&mut self, begun: Option<PausedBlock>, numbers: impl Iterator<Item = u64>) {
         let resident = if self.options.cooperative { usize::MAX } else { MAX_RESIDENT_BLOCKS as usize };
         let mut interleaver = Interleaver::new(self.options.schedule, resident);
+        let recorded = RecordedGrid::default();
         match self.options.checks {
             Checks::Values | Checks::Faults => {
-                interleaver.run(&mut Interleaved::<false> { machine: self, begun }, numbers);
+                interleaver.run(&mut Interleaved::<false> { machine: self, begun, recorded }, numbers);
             }
             Checks::Named(_) | Checks::All => {
-                interleaver.run(&mut Interleaved::<true> { machine: self, begun }, numbers)
+                interleaver.run(&mut Interleaved::<true> { machine: self, begun, recorded }, numbers)
             }
         }
     }
@@ -134,6 +139,12 @@ impl<const CHECKED: bool> RunningGrid for Interleaved<'_, '_, '_, CHECKED> {
 
     fn is_stopped(&self) -> bool {
         self.machine.stopped
+    }
+
+    fn end_turn(&mut self, blocks: &mut [PausedBlock], block: usize, warp: usize) {
+        let so_far = (self.machine.changes, self.machine.statistics.warp_instructions);
+        let Some(message) = self.recorded.end_turn(so_far, blocks, (block, warp)) else { return };
+        self.machine.in_block(&mut blocks[block], |machine, warps| machine.report_repetition(&warps[warp], message));
     }
 
     fn resume(&mut self, block: &mut PausedBlock) -> bool {

@@ -123,6 +123,8 @@ pub struct Machine<'p, 'm> {
     pub heap: Option<&'m mut Heap>,
     /// The textures and surfaces.
     pub objects: Arc<Objects>,
+    /// Whether the host may access some of the memory during the launch.
+    pub has_host_memory: bool,
     /// The accesses so far, if the launch looks for races.
     pub races: Option<Box<RaceHistory>>,
     /// The observer of the executed instructions, if there is one.
@@ -148,6 +150,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             Schedule::Preempted(preemption) => Some(preemption),
             _ => None,
         };
+        let has_host_memory = buffers.iter().any(|buffer| buffer.of_host);
         Machine {
             program,
             memory: LaunchMemory { buffers, lookup, shared: ScratchMemory::new(shared), parameters },
@@ -171,6 +174,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             workspace: 0,
             heap: None,
             objects,
+            has_host_memory,
             races: (options.races && options.checks.enables_races())
                 .then(|| Box::new(RaceHistory::new(program.code.has_read_only_loads))),
             observer: None,
@@ -295,6 +299,12 @@ impl<'p, 'm> Machine<'p, 'm> {
         warps.collect()
     }
 
+    /// Returns whether the launch has several blocks that are sure to be resident at once.
+    pub(super) fn has_resident_blocks(&self) -> bool {
+        let shared = self.memory.shared.bytes.len() as u32;
+        (2..=self.grid.resident_blocks(shared)).contains(&self.grid.block_count())
+    }
+
     /// Returns whether the running block seems to wait for another block. All blocks of the launch
     /// must be sure to be resident at once.
     fn seems_to_wait(&self, warps: &[Warp]) -> bool {
@@ -302,9 +312,8 @@ impl<'p, 'm> Machine<'p, 'm> {
         if instructions < MIN_WAITING_INSTRUCTIONS {
             return false;
         }
-        let (blocks, shared) = (self.grid.block_count(), self.memory.shared.bytes.len() as u32);
         warps.iter().any(|warp| warp.idle.max(warp.strong_loads) >= WAITING_POLLS)
-            && (2..=self.grid.resident_blocks(shared)).contains(&blocks)
+            && self.has_resident_blocks()
             && self.observer.is_none()
     }
 

@@ -76,13 +76,16 @@ pub struct Buffer<'m> {
     pub touched: Option<Box<TouchedWords>>,
     /// The bytes that were written, if they are tracked.
     pub initialized: Option<&'m mut InitializedBytes>,
+    /// Whether the host may access the contents during the launch.
+    pub of_host: bool,
 }
 
 impl<'m> Buffer<'m> {
     /// Creates buffer number `index`, which is not in constant memory.
     pub fn new(index: usize, name: String, mutable: bool, bytes: ArgumentBytes<'m>) -> Buffer<'m> {
         let base = base(index) | bytes.get().as_ptr() as u64 & ALIGNMENT;
-        Buffer { name, base, mutable, constant: false, bytes, approximate: false, touched: None, initialized: None }
+        let (approximate, of_host) = (false, false);
+        Buffer { name, base, mutable, constant: false, bytes, approximate, touched: None, initialized: None, of_host }
     }
 
     /// Returns the contents, if the launch may write them and threads therefore need copies.
@@ -101,13 +104,14 @@ impl<'m> Buffer<'m> {
     /// Returns a view of the same buffer, at the same address, on `copy` if there is one. Accesses
     /// to the copy are tracked.
     pub fn over<'c>(&'c self, copy: &'c mut Option<Vec<u8>>) -> Buffer<'c> {
-        let Buffer { base, mutable, constant, approximate, .. } = *self;
+        let Buffer { base, mutable, constant, approximate, of_host, .. } = *self;
         let touched = copy.as_ref().map(|copy| Box::new(TouchedWords::new(copy.len())));
         let bytes = match copy {
             Some(copy) => ArgumentBytes::Exclusive(copy),
             None => ArgumentBytes::Shared(self.bytes.get()),
         };
-        Buffer { name: self.name.clone(), base, mutable, constant, bytes, approximate, touched, initialized: None }
+        let name = self.name.clone();
+        Buffer { name, base, mutable, constant, bytes, approximate, touched, initialized: None, of_host }
     }
 }
 

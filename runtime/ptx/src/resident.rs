@@ -60,6 +60,9 @@ pub struct Resident<'m> {
     /// The bytes that were written, which the launch extends; `None` if all were. A launch without
     /// the check `uninitialized-buffer` ignores the set.
     pub initialized: Option<&'m mut InitializedBytes>,
+    /// Whether the host may access the contents during a launch. A kernel that waits for a change of
+    /// other memory waits forever.
+    pub of_host: bool,
 }
 
 /// A device's memory, borrowed for a launch.
@@ -197,7 +200,7 @@ impl Program {
             return Err(Mismatch(wrong));
         }
         let tracks = options.checks.enables(Check::UninitializedBuffer);
-        let buffer = |Resident { name, address, constant, bytes, initialized }| Buffer {
+        let buffer = |Resident { name, address, constant, bytes, initialized, of_host }| Buffer {
             name,
             base: address,
             mutable: !constant && matches!(bytes, ArgumentBytes::Exclusive(_)),
@@ -206,6 +209,7 @@ impl Program {
             approximate: false,
             touched: None,
             initialized: initialized.filter(|set| tracks && !set.is_complete()),
+            of_host,
         };
         let buffers = memory.into_iter().map(buffer).collect();
         self.execute(grid, (buffers, Lookup::Search), (heap, objects), parameters, options)

@@ -57,6 +57,7 @@ impl Program {
                 approximate: false,
                 touched: None,
                 initialized: None,
+                of_host: false,
             });
         }
         for BufferArgument { name, bytes } in buffers {

@@ -8,7 +8,7 @@ use super::code::{
     MemoryAccess, NO_DRIVER, Window,
 };
 use super::flow::{BranchPolicy, WarpFlow};
-use super::machine::{BARRIERS, Machine};
+use super::machine::{BARRIERS, LaunchMemory, Machine};
 use super::memory::ScratchMemory;
 use super::registers::{LANES, RegisterPlace, Registers, StateId, UndefinedCause, lanes};
 use smallvec::SmallVec;
@@ -44,6 +44,9 @@ pub struct Warp {
     pub idle: u32,
     /// The number of the warp's strong loads in this block.
     pub strong_loads: u32,
+    /// The number of strong loads, and of atomic operations that changed nothing, of memory that the
+    /// host may access.
+    pub host_polls: u32,
 }
 
 /// A warp at a barrier.
@@ -72,6 +75,7 @@ impl Warp {
             calls: Vec::new(),
             idle: 0,
             strong_loads: 0,
+            host_polls: 0,
         }
     }
 
@@ -88,7 +92,7 @@ impl Warp {
         self.copies = Copies::default();
         self.waits = None;
         self.calls.clear();
-        (self.idle, self.strong_loads) = (0, 0);
+        (self.idle, self.strong_loads, self.host_polls) = (0, 0, 0);
     }
 
     /// Returns whether all lanes have ended.
@@ -135,6 +139,7 @@ impl Machine<'_, '_> {
                     // Another block cannot change shared or local memory.
                     if !matches!(access.window, Window::Shared | Window::Local) {
                         warp.strong_loads = warp.strong_loads.saturating_add(1);
+                        self.count_host_poll(warp, access, mask);
                     }
                     self.load_defined::<CHECKED>(warp, inst, access, mask);
                     warp.flow.pc += 1;
@@ -372,7 +377,24 @@ impl Machine<'_, '_> {
             }
         }
         let changed = self.atomic::<CHECKED>(warp, inst, atomic, mask);
+        if !changed {
+            self.count_host_poll(warp, &atomic.access, mask);
+        }
         self.yields_after_atomic(warp, inst, mask, changed)
+    }
+
+    /// Counts a poll if a lane polls memory that the host may access.
+    #[inline(always)]
+    fn count_host_poll(&self, warp: &mut Warp, access: &MemoryAccess, mask: u32) {
+        if !self.has_host_memory {
+            return;
+        }
+        let LaunchMemory { buffers, lookup, .. } = &self.memory;
+        let addresses = access.addresses(&warp.registers);
+        let is_of_host = |lane: usize| buffers.get(lookup.index(buffers, addresses[lane])).is_some_and(|b| b.of_host);
+        if lanes(mask).any(is_of_host) {
+            warp.host_polls = warp.host_polls.saturating_add(1);
+        }
     }
 
     /// Branches to `target` in the lanes of `mask`.
@@ -543,6 +565,8 @@ impl Machine<'_, '_> {
         let first_here = state.arrived == 0;
         let before = std::mem::replace(&mut state.threads, threads);
         state.arrived += 32;
+        // Arrivals that do not wait can complete a barrier after several rounds of a loop.
+        self.changes += u64::from(barrier.arrive);
         if let Some((_, condition, _)) = barrier.reduction {
             let holds = condition.holds(&warp.registers) & mask;
             state.counts.0 += holds.count_ones();

@@ -37,6 +37,9 @@ pub trait RunningGrid {
     /// Returns whether the block continues.
     fn resume(&mut self, block: &mut Self::Block) -> bool;
 
+    /// Looks at the resident blocks after a warp of one of them has run.
+    fn end_turn(&mut self, _blocks: &mut [Self::Block], _block: usize, _warp: usize) {}
+
     /// Resumes warps when no warp of any resident block can run, or only idle warps can. Returns
     /// whether the launch continues.
     fn unblock(&mut self, blocks: &mut [Self::Block]) -> bool;
@@ -90,6 +93,9 @@ impl Interleaver {
             // Without a warp that can run even after `unblock`, the launch ends.
             let Some((_, block, warp)) = next else { return };
             grid.run_warp(&mut blocks[block], warp);
+            if !grid.is_stopped() {
+                grid.end_turn(&mut blocks, block, warp);
+            }
             if grid.is_stopped() {
                 return;
             }

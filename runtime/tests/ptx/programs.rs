@@ -433,9 +433,25 @@ fn blocks_of_small_launches_wait_for_one_another() {
                 assert_eq!(words, expected, "{poll} {schedule}");
             }
         }
-        // Blocks of 1024 threads: six multiprocessors hold six of them.
-        let options = Options { fuel: 1 << 18, ..Options::default() };
-        let (outcome, _) = run_blocks(&text(poll), [8, 1024], 32, &[], options);
-        assert_eq!(outcome.report.findings[0].check, Check::FuelExhausted, "{poll}: {}", outcome.report);
+        // Six multiprocessors hold six blocks of 1024 threads, and 16 blocks of a warp are certain.
+        for [blocks, threads] in [[8, 1024], [17, 32]] {
+            let message = stopped(&text(poll), [blocks, threads]);
+            let expected = format!("and the {blocks} blocks of the launch need not be resident at once");
+            assert!(
+                message.starts_with("a wait for another block") && message.contains(&expected),
+                "{poll}: {message}"
+            );
+        }
+        // The blocks wait for one more block than there is.
+        let message = stopped(&text(poll).replace("mov.u32 n, %nctaid.x;", "mov.u32 n, 9;"), [8, 32]);
+        assert!(message.starts_with("a deadlock"), "{poll}: {message}");
     }
+}
+
+/// Runs a launch that never ends, and returns the message that stops it long before the limit.
+fn stopped(text: &str, shape: [u32; 2]) -> String {
+    let (outcome, _) = run_blocks(text, shape, 64, &[], Options::default());
+    assert_eq!(outcome.report.findings[0].check, Check::FuelExhausted, "{}", outcome.report);
+    assert!(outcome.statistics.warp_instructions < 1 << 25, "{:?}", outcome.statistics);
+    outcome.report.findings[0].message.clone()
 }

@@ -80,6 +80,7 @@ fn run(image: &ResidentModule, entry: &str, space: &mut Space, parameters: &[u64
         constant: constant(*address),
         bytes: ArgumentBytes::Exclusive(bytes),
         initialized: None,
+        of_host: false,
     });
     let grid = Grid { grid: [2, 1, 1], block: [4, 1, 1], dynamic_shared: 0 };
     let parameters = parameters.iter().flat_map(|p| p.to_le_bytes()).collect();
@@ -185,6 +186,7 @@ fn memory_out_of_order_is_rejected() {
                 constant: false,
                 bytes: ArgumentBytes::Exclusive(&mut a),
                 initialized: None,
+                of_host: false,
             },
             Resident {
                 name: String::new(),
@@ -192,6 +194,7 @@ fn memory_out_of_order_is_rejected() {
                 constant: false,
                 bytes: ArgumentBytes::Exclusive(&mut b),
                 initialized: None,
+                of_host: false,
             },
         ];
         program.run_on(memory, grid, vec![0; parameters], Options::default()).unwrap_err().to_string()
@@ -200,4 +203,26 @@ fn memory_out_of_order_is_rejected() {
         assert_eq!(refused(places, 16), "the memory overlaps, or is not in order");
     }
     assert_eq!(refused([8, 16], 15), "`move` takes 16 bytes of parameters, and 15 are given");
+}
+
+/// Checks a wait for a change of memory: only the host could end it, and only in memory that the
+/// host may access.
+#[test]
+fn a_wait_for_the_host_is_no_repetition() {
+    let text = ".version 6.0\n.target sm_61\n.address_size 64\n.visible .entry k(.param .u64 from) { .reg .u64 %a;
+        .reg .u32 %n; .reg .pred %p; ld.param.u64 %a, [from];
+        poll: ld.volatile.global.u32 %n, [%a]; setp.eq.u32 %p, %n, 0; @%p bra poll; ret; }";
+    let image = ResidentModule::new(parse(text).unwrap(), |_, _| Ok::<u64, ()>(0)).unwrap();
+    let program = image.program("k").unwrap();
+    for (of_host, expected) in [(true, "the block reached its limit"), (false, "an endless loop")] {
+        let mut word = [0; 4];
+        let bytes = ArgumentBytes::Exclusive(&mut word);
+        let part =
+            Resident { name: String::new(), address: 1 << 40, constant: false, bytes, initialized: None, of_host };
+        let grid = Grid { grid: [1; 3], block: [1; 3], dynamic_shared: 0 };
+        let options = Options { fuel: 1 << 22, ..Options::default() };
+        let outcome = program.run_on(vec![part], grid, (1u64 << 40).to_le_bytes().to_vec(), options).unwrap();
+        let message = &outcome.report.findings[0].message;
+        assert!(message.starts_with(expected), "{message}");
+    }
 }

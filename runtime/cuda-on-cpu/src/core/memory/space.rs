@@ -233,7 +233,8 @@ impl Allocations {
             initialized.take_if(|set| set.is_complete());
             let constant = *kind == AllocationKind::Variable { constant: true };
             let bytes = ArgumentBytes::Exclusive(block.get_mut());
-            Resident { name: name.clone(), address: *address, constant, bytes, initialized: initialized.as_mut() }
+            let (name, of_host) = (name.clone(), kind.is_of_host());
+            Resident { name, address: *address, constant, bytes, initialized: initialized.as_mut(), of_host }
         };
         (self.0.iter_mut().map(resident).collect(), self.1.as_mut())
     }
