@@ -55,12 +55,18 @@
 //!
 //! All streams of all devices share one queue, and kernels run one at a time. CUDA allows this
 //! order, and the library tries no other: a missing wait between streams goes undetected. A kernel
-//! that waits for the host, or for another kernel, spins until its fuel is spent. The launch then
-//! fails with `CUDA_ERROR_LAUNCH_TIMEOUT`. With the default fuel, this takes about an hour.
+//! that waits for another kernel, or for a block that may not be resident, fails with
+//! `CUDA_ERROR_LAUNCH_TIMEOUT` as soon as it repeats its state. A kernel that polls page-locked or
+//! managed memory waits for the host. Such a kernel fails when its fuel is spent: with the default
+//! fuel, after about an hour.
 //!
-//! `cuCtxSetLimit(CU_LIMIT_STACK_SIZE)` sets the stack of each thread, at most 512 KiB. A call
-//! without room fails with `CUDA_ERROR_HARDWARE_STACK_ERROR`. Until a program sets the limit, the
-//! stack has 64 KiB: frames of PTX differ from those of machine code.
+//! `CU_LIMIT_STACK_SIZE` limits the frames of recursive and indirect calls to 1,024 bytes a thread,
+//! until a program raises it by `cuCtxSetLimit`. Other local memory does not count, as with NVIDIA's
+//! driver. Frames of PTX differ from those of machine code, so a frame counts with what it needs at
+//! least: local variables that the function indexes or passes on. A call beyond the limit fails with
+//! `CUDA_ERROR_HARDWARE_STACK_ERROR`; a GPU may fail with `CUDA_ERROR_ILLEGAL_ADDRESS` or earlier. A
+//! thread's stack has at least 64 KiB here and four times the limit, at most 512 KiB. An endless
+//! recursion exceeds this.
 //!
 //! What a kernel prints goes to standard output, and failed assertions go to standard error.
 //! Kernels allocate from a heap, whose size is the context's limit. In a cooperative launch all

@@ -27,6 +27,8 @@ pub struct Activation {
     saved: Vec<SavedRegister>,
     /// For each lane, the caller's frame and the end of the stack.
     stack: [(u64, u64); LANES],
+    /// The bytes that the frames of all calls in progress have in machine code at least.
+    least_bytes: u64,
 }
 
 /// The value of an argument or result.
@@ -213,10 +215,20 @@ impl Machine<'_, '_> {
             (frame, frame.saturating_add(u64::from(routine.bytes).max(MIN_FRAME)))
         });
         let full = lanes(mask).filter(|lane| places[*lane].1 > limit).fold(0, |all, lane| all | 1 << lane);
-        if full != 0 {
-            let depth = warp.calls.len();
-            self.report(warp, Check::Trap, inst.site, full, || {
-                format!("{STACK_OVERFLOW}, after {depth} calls that have not returned")
+        let depth = warp.calls.len();
+        let least_bytes = warp.calls.last().map_or(0, |call| call.least_bytes) + u64::from(routine.least_bytes);
+        let beyond = self.options.stack_limit.filter(|limit| least_bytes > u64::from(*limit));
+        if full != 0 || beyond.is_some() {
+            let lanes = if full != 0 { full } else { mask };
+            self.report(warp, Check::Trap, inst.site, lanes, || {
+                let calls = format!("{STACK_OVERFLOW}, after {depth} calls that have not returned");
+                match beyond {
+                    Some(limit) => format!(
+                        "{calls}: the local variables of the calls take {least_bytes} bytes, and the limit of the stack \
+                         is {limit}; raise CU_LIMIT_STACK_SIZE"
+                    ),
+                    None => calls,
+                }
             });
             self.stopped = true;
             return;
@@ -243,7 +255,7 @@ impl Machine<'_, '_> {
         flow.pc = routine.start;
         let pc = warp.flow.pc;
         let flow = std::mem::replace(&mut warp.flow, flow);
-        warp.calls.push(Activation { flow, call: pc, mask, ended: 0, saved, stack });
+        warp.calls.push(Activation { flow, call: pc, mask, ended: 0, saved, stack, least_bytes });
     }
 
     /// Completes calls whose lanes have all returned or ended. Returns whether any lane can run.

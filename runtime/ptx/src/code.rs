@@ -91,6 +91,8 @@ pub struct Routine {
     pub start: Pc,
     /// The size of the frame in bytes.
     pub bytes: u32,
+    /// The size in bytes that the frame has in machine code at least.
+    pub least_bytes: u32,
     /// The registers, without those that are constant in a block.
     pub registers: Vec<(RegisterPlace, StateId)>,
     /// The locations of its parameters.

@@ -69,6 +69,10 @@ pub struct Options {
     /// The bytes of each thread's stack, at most 512 KiB, if functions call themselves, are called
     /// indirectly, or allocate; `None` means 64 KiB, or 16 KiB if the kernel only allocates.
     pub stack: Option<u32>,
+    /// The bytes of each thread's stack on the device, if calls are checked against it. The frames
+    /// count with the size that they have in machine code at least: local variables that the
+    /// function indexes or passes on.
+    pub stack_limit: Option<u32>,
     /// Whether to find races between warps, if a check of races is enabled. The launch then runs on
     /// one thread, and takes 24 bytes for each byte that it accesses, at most 200 MB.
     pub races: bool,
@@ -131,6 +135,7 @@ impl Default for Options {
             threads: None,
             cooperative: false,
             stack: None,
+            stack_limit: None,
             races: false,
         }
     }

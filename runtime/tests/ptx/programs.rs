@@ -269,6 +269,48 @@ fn the_stack_is_limited_and_lanes_exit_inside_calls() {
     assert_eq!(words(&text, 32, 32, &[]), expected);
 }
 
+/// Checks the limit of the stack. On an H200, whose frames of this function have 272 bytes, the
+/// recursions that end here end too, and the others are errors.
+#[test]
+fn local_variables_of_calls_count_towards_the_limit_of_the_stack() {
+    let text = |depth: u32, store: &str| {
+        format!(
+            "{HEAD}.func (.param .b32 o) f(.param .b32 n) {{ .reg .b32 r, s, t; .reg .pred p; .local .align 4 .b8 a[256];
+             ld.param.b32 r, [n]; and.b32 s, r, 63; mov.u32 t, a; {store} setp.eq.u32 p, r, 0; @p bra E;
+             sub.u32 s, r, 1; {{ .param .b32 u; .param .b32 v; st.param.b32 [u], s; call (v), f, (u);
+             ld.param.b32 s, [v]; }} E: ld.local.b32 r, [t]; add.u32 r, r, s; st.param.b32 [o], r; ret; }}
+             .visible .entry k(.param .u64 out) {{ .reg .b64 q; .reg .b32 r; ld.param.u64 q, [out];
+             {{ .param .b32 u; .param .b32 v; st.param.b32 [u], {depth}; call (v), f, (u); ld.param.b32 r, [v]; }}
+             st.global.u32 [q], r; ret; }}"
+        )
+    };
+    let (indexed, constant) = ("mad.lo.u32 t, s, 4, t; st.local.b32 [t], r;", "add.u32 t, t, 8; st.local.b32 [t], r;");
+    for (limit, depth, store, sum) in [
+        (1024, 2, indexed, Some(3)),
+        (1024, 4, indexed, None),
+        (8192, 29, indexed, Some(435)),
+        (8192, 99, indexed, None),
+        // Such a variable can be kept in registers.
+        (1024, 29, constant, Some(435)),
+    ] {
+        let options = Options { stack_limit: Some(limit), ..Options::default() };
+        let (outcome, words) = run(&text(depth, store), 1, 1, &[], options);
+        let messages: Vec<&str> = outcome.report.findings.iter().map(|finding| &finding.message[..]).collect();
+        match sum {
+            Some(sum) => assert!(messages.is_empty() && words == [sum], "{limit} {depth}: {}", outcome.report),
+            None => {
+                let calls = limit / 256;
+                let bytes = limit + 256;
+                let expected = format!(
+                    "has no room left on the stack, after {calls} calls that have not returned: the local variables of \
+                     the calls take {bytes} bytes, and the limit of the stack is {limit}; raise CU_LIMIT_STACK_SIZE"
+                );
+                assert_eq!(messages, [expected], "{limit} {depth}");
+            }
+        }
+    }
+}
+
 /// Checks an indirect call with more possible functions than are inlined, one of them recursive.
 #[test]
 fn indirect_calls_reach_every_function() {

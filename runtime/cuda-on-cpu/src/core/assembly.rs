@@ -134,7 +134,9 @@ mod tests {
     #[test]
     fn memory_beyond_the_device_is_refused() {
         let shared = |bytes: u64| {
-            format!(".shared .b8 a[{bytes}];\n.visible .entry k() {{ st.shared.u8 [a], 1; ret; }}\n.visible .entry i() {{ ret; }}")
+            format!(
+                ".shared .b8 a[{bytes}];\n.visible .entry k() {{ st.shared.u8 [a], 1; ret; }}\n.visible .entry i() {{ ret; }}"
+            )
         };
         assert_eq!(refused(&shared(48 << 10)), "");
         let why = refused(&shared((48 << 10) + 1));

@@ -127,11 +127,9 @@ impl Context {
         Ok(())
     }
 
-    /// Returns the size of each thread's stack in bytes; `None` if the program has not set it. The
-    /// frames of PTX differ from those of machine code, so the driver's default would be too small.
-    pub fn stack_bytes(&self) -> Option<u32> {
-        let bytes = self.preferences().limits[STACK_LIMIT];
-        (bytes != DEFAULT_STACK).then(|| u32::try_from(bytes).unwrap_or(u32::MAX))
+    /// Returns the limit of each thread's stack in bytes.
+    pub fn stack_limit(&self) -> u32 {
+        u32::try_from(self.preferences().limits[STACK_LIMIT]).unwrap_or(u32::MAX)
     }
 
     /// Locks the context's preferences for this thread.

@@ -81,6 +81,12 @@ pub struct KernelLimits {
     pub on_finding: OnFinding,
 }
 
+/// The bytes of the stack for each byte of the limit, which is that of machine code.
+const FRAME_FACTOR: u32 = 4;
+
+/// The smallest stack of a thread in bytes.
+const MIN_STACK: u32 = 64 << 10;
+
 impl StreamWork {
     /// Runs the operation. On error, the context fails permanently.
     pub fn run(
@@ -130,7 +136,9 @@ impl ValidatedLaunch {
             checks: limits.checks,
             fuel: limits.fuel,
             cooperative: self.cooperative,
-            stack: context.stack_bytes(),
+            // Frames of PTX are larger than those of machine code.
+            stack: Some(context.stack_limit().saturating_mul(FRAME_FACTOR).max(MIN_STACK)),
+            stack_limit: Some(context.stack_limit()),
             races: true,
             // A GPU stops at the first fault.
             limit: match (limits.on_finding, limits.checks) {

@@ -402,6 +402,34 @@ fn a_trap_loses_the_context() {
     });
 }
 
+/// Checks a recursion whose frames have 256 bytes of local variables each.
+#[test]
+fn a_recursion_beyond_the_limit_loses_the_context() {
+    let text = ".version 6.0\n.target sm_61\n.address_size 64
+        .func (.param .b32 o) f(.param .b32 n) { .reg .b32 r, s, t; .reg .pred p; .local .align 4 .b8 a[256];
+        ld.param.b32 r, [n]; and.b32 s, r, 63; mov.u32 t, a; mad.lo.u32 t, s, 4, t; st.local.b32 [t], r;
+        setp.eq.u32 p, r, 0; @p bra E; sub.u32 s, r, 1; { .param .b32 u; .param .b32 v; st.param.b32 [u], s;
+        call (v), f, (u); ld.param.b32 s, [v]; } E: ld.local.b32 r, [t]; add.u32 r, r, s; st.param.b32 [o], r; ret; }
+        .visible .entry k(.param .u64 out, .param .u32 depth) { .reg .b64 q; .reg .b32 r; ld.param.u64 q, [out];
+        ld.param.u32 r, [depth]; { .param .b32 u; .param .b32 v; st.param.b32 [u], r; call (v), f, (u);
+        ld.param.b32 r, [v]; } st.global.u32 [q], r; ret; }";
+    let (test, code) = ("a_recursion_beyond_the_limit_loses_the_context", CUDA_ERROR_HARDWARE_STACK_ERROR);
+    faults(test, &[], "the limit of the stack is 1024; raise CU_LIMIT_STACK_SIZE", code, || {
+        let (loaded, module) = load(text);
+        assert_eq!(loaded, CUDA_SUCCESS);
+        let (mut function, out, mut sum) = (null_mut(), allocate(4), 0u32);
+        gives!(CUDA_SUCCESS, cuModuleGetFunction(&mut function, module, c"k".as_ptr()));
+        for (limit, depth, expected) in [(1024, 2, 3), (8192, 29, 435)] {
+            gives!(CUDA_SUCCESS, cuCtxSetLimit(sys::CUlimit::CU_LIMIT_STACK_SIZE, limit));
+            assert_eq!(launch(function, &mut [out, depth]), CUDA_SUCCESS);
+            gives!(CUDA_SUCCESS, cuMemcpyDtoH_v2(ptr::from_mut(&mut sum).cast(), out, 4));
+            assert_eq!(sum, expected);
+        }
+        gives!(CUDA_SUCCESS, cuCtxSetLimit(sys::CUlimit::CU_LIMIT_STACK_SIZE, 1024));
+        assert_eq!(launch(function, &mut [out, 4]), CUDA_SUCCESS);
+    });
+}
+
 #[test]
 fn an_endless_kernel_is_stopped() {
     let fuel = [("CUDA_ON_CPU_FUEL", "100000")];

@@ -8,6 +8,7 @@ use super::super::code::{
     Window,
 };
 use super::super::memory::function_address;
+use super::frame::least_frame_bytes;
 use super::operand::VariableLocation;
 use super::{Decoded, Decoder, Frame, Result, VARIABLE_GAP};
 use kernel_dsl_compiler::ptx::ast::FunctionCall;
@@ -282,7 +283,8 @@ impl<'m> Decoder<'m> {
         let constant: HashSet<u32> =
             self.code.constants.iter().map(|c| c.1).chain(self.code.specials.iter().map(|s| s.1)).collect();
         let registers = self.registers[first..].iter().filter(|(_, id)| !constant.contains(id)).copied().collect();
-        let routine = Routine { start, bytes: layout.bytes, registers, parameters, returns };
+        let (bytes, least_bytes) = (layout.bytes, least_frame_bytes(function));
+        let routine = Routine { start, bytes, least_bytes, registers, parameters, returns };
         self.code.routines[self.routines[&index]] = routine;
     }
 

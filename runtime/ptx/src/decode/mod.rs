@@ -9,6 +9,7 @@ mod compare;
 mod control;
 mod convert;
 mod float;
+mod frame;
 mod integer;
 mod memory;
 mod moves;
