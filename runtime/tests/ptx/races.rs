@@ -151,7 +151,7 @@ fn a_scope_of_a_block_does_not_include_other_blocks() {
     assert_eq!(
         outcome.report.findings[0].message,
         "updates 4 bytes at byte 0 of `out` (1024 bytes), which thread [0, 0, 0] of block [0, 0, 0] (warp 0, lane 0) \
-         updates, and the scope .cta includes no thread of another block: `red.cta.global.add.u32 [o], 1` in line 14"
+         updates, and the scope .cta includes no thread of another block: `red.global.cta.add.u32 [o], 1` in line 14"
     );
 }
 
