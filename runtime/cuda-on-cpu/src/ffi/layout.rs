@@ -409,3 +409,19 @@ pub struct PoolProperties {
     pub location: c_uint,
     pub device: c_int,
 }
+
+/// `CUmemLocation`: the type of a location, and the number of the device.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct MemoryLocation {
+    pub location: c_uint,
+    pub device: c_int,
+}
+
+/// `CUmemAccessDesc`: a location, and its access.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct MemoryAccessDescription {
+    pub location: MemoryLocation,
+    pub access: c_uint,
+}

@@ -101,6 +101,16 @@ exports! {
         unsafe { put(module, pointer(found.handle)) }
     };
 
+    fn cuLibraryGetUnifiedFunction(to: *mut *mut c_void, library: CUlibrary, name: *const c_char) = call |driver| {
+        check_result_pointer(to)?;
+        driver.module_of(handle(library), &driver.current()?)?;
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
+        let name = unsafe { text(name)? };
+        // A function has one address for host and device only in machine code. NVIDIA's driver 580
+        // returns this code for every function of PTX.
+        Err(Error::value(format!("the library has no unified function `{name}`")))
+    };
+
     fn cuLibraryGetGlobal(
         address: *mut sys::CUdeviceptr,
         bytes: *mut usize,

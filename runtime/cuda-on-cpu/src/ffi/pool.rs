@@ -1,10 +1,11 @@
 //! Functions of stream-ordered memory pools.
 
-use super::layout::PoolProperties;
+use super::layout::{MemoryAccessDescription, MemoryLocation, PoolProperties};
 use super::{check_result_pointer, exports, get, handle, pointer, put};
 use crate::core::driver::Driver;
 use crate::core::error::{Error, Result};
-use cudarc::driver::sys;
+use crate::core::handle::Handle;
+use cudarc::driver::sys::{self, CUresult};
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::atomic::Ordering;
 
@@ -29,6 +30,33 @@ unsafe fn put_pool(driver: &Driver, to: *mut sys::CUmemoryPool, device: sys::CUd
     let pool = if own { driver.default_pool() } else { driver.current_pool() };
     // SAFETY: guaranteed by the caller.
     unsafe { put(to, pointer(pool)) }
+}
+
+/// The location of a device in a [`MemoryLocation`]. Locations of the host have higher numbers.
+const DEVICE_LOCATION: c_uint = 1;
+
+/// The access of no one, of readers, and of readers and writers.
+const ACCESSES: [c_uint; 3] = [0, 1, READ_AND_WRITE];
+
+/// The access of readers and writers.
+const READ_AND_WRITE: c_uint = 3;
+
+/// Sets the access of a location to a pool. The memory of a pool is accessible to its own device
+/// only, so nothing changes. The codes are those of NVIDIA's driver 580 on an H200.
+fn set_access(driver: &Driver, pool: Handle, wanted: MemoryAccessDescription) -> Result {
+    let MemoryAccessDescription { location: MemoryLocation { location, device }, access } = wanted;
+    if !ACCESSES.contains(&access) {
+        return Err(Error::value(format!("unknown access to a pool: {access}")));
+    }
+    if location != DEVICE_LOCATION || access == 1 {
+        return Err(Error::unsupported("a pool can only be made accessible to devices that read and write"));
+    }
+    let is_own = driver.pools.get(pool)?.is_of(driver.device(device)?);
+    if is_own == (access == READ_AND_WRITE) {
+        return Ok(());
+    }
+    let why = if is_own { "the pool stays accessible to its device" } else { "devices access their own memory only" };
+    Err(Error::new(CUresult::CUDA_ERROR_INVALID_DEVICE, why))
 }
 
 exports! {
@@ -82,9 +110,8 @@ exports! {
         if handles != 0 {
             return Err(Error::unsupported("pools are not shared between processes"));
         }
-        driver.device(device)?;
         // SAFETY: as above.
-        unsafe { put(pool, pointer(driver.create_pool().handle)) }
+        unsafe { put(pool, pointer(driver.create_pool(driver.device(device)?).handle)) }
     };
 
     fn cuMemPoolDestroy(pool: sys::CUmemoryPool) = call |driver| {
@@ -94,6 +121,34 @@ exports! {
     fn cuMemPoolTrimTo(pool: sys::CUmemoryPool, _bytes: usize) = call |driver| {
         // Freed memory is not cached, so there is nothing to trim.
         driver.pools.get(handle(pool)).map(|_| ())
+    };
+
+    fn cuMemPoolGetAccess(access: *mut c_uint, pool: sys::CUmemoryPool, at: *const MemoryLocation) = call |driver| {
+        check_result_pointer(access)?;
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
+        let MemoryLocation { location, device } = unsafe { get(at)? };
+        let pool = driver.pools.get(handle(pool))?;
+        let is_accessible = match location {
+            0 => return Err(Error::value("the location of an access to a pool is invalid")),
+            DEVICE_LOCATION => {
+                let no_device = |_| Error::value(format!("there is no device {device}"));
+                pool.is_of(driver.device(device).map_err(no_device)?)
+            }
+            _ => false,
+        };
+        // SAFETY: as above.
+        unsafe { put(access, if is_accessible { READ_AND_WRITE } else { 0 }) }
+    };
+
+    fn cuMemPoolSetAccess(pool: sys::CUmemoryPool, list: *const MemoryAccessDescription, count: usize) = call |driver| {
+        if list.is_null() {
+            return Err(Error::value("the list of accesses is null"));
+        }
+        driver.pools.get(handle(pool))?;
+        (0..count).try_for_each(|index| {
+            // SAFETY: the caller's list has `count` elements, as cuda.h requires.
+            set_access(driver, handle(pool), unsafe { get(list.wrapping_add(index))? })
+        })
     };
 
     fn cuMemPoolGetAttribute(pool: sys::CUmemoryPool, number: c_uint, value: *mut c_void) = call |driver| {

@@ -228,15 +228,12 @@ unsupported! {
         cuDeviceGetProperties
         cuLaunchCooperativeKernelMultiDevice
         cuLaunchHostFunc_v2
-        cuLibraryGetUnifiedFunction
         cuMemBatchDecompressAsync
         cuMemDiscardAndPrefetchBatchAsync
         cuMemDiscardBatchAsync
         cuMemGetDefaultMemPool
         cuMemGetLocationInfo
         cuMemGetMemPool
-        cuMemPoolGetAccess
-        cuMemPoolSetAccess
         cuMemPrefetchBatchAsync
         cuMemRangeGetAttribute
         cuMemRangeGetAttributes

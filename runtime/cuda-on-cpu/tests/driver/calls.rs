@@ -222,6 +222,41 @@ fn pool_memory_is_stream_ordered() {
     });
 }
 
+/// Checks the codes of NVIDIA's driver 580 on an H200. A location is a type and a number: 1 is a
+/// device, 2 the host.
+#[test]
+fn pools_are_accessible_to_their_device() {
+    inside!("pools_are_accessible_to_their_device", &[], || {
+        context();
+        let mut pool = null_mut();
+        gives!(CUDA_SUCCESS, cuDeviceGetDefaultMemPool(&mut pool, 0));
+        for (location, code, expected) in [
+            ([1u32, 0], CUDA_SUCCESS, 3),
+            ([1, 5], CUDA_ERROR_INVALID_VALUE, 77),
+            ([0, 0], CUDA_ERROR_INVALID_VALUE, 77),
+            ([2, 0], CUDA_SUCCESS, 0),
+        ] {
+            let (mut location, mut access) = (location, 77u32);
+            let (to, at) = (ptr::from_mut(&mut access).cast(), ptr::from_mut(&mut location).cast());
+            gives!(code, cuMemPoolGetAccess(to, pool, at));
+            assert_eq!(access, expected, "{location:?}");
+        }
+        for (description, code) in [
+            ([1u32, 0, 3], CUDA_SUCCESS),
+            ([1, 0, 1], CUDA_ERROR_NOT_SUPPORTED),
+            ([1, 0, 0], CUDA_ERROR_INVALID_DEVICE),
+            ([1, 0, 2], CUDA_ERROR_INVALID_VALUE),
+            ([1, 5, 3], CUDA_ERROR_INVALID_DEVICE),
+            ([0, 0, 3], CUDA_ERROR_NOT_SUPPORTED),
+            ([2, 0, 3], CUDA_ERROR_NOT_SUPPORTED),
+        ] {
+            gives!(code, cuMemPoolSetAccess(pool, description.as_ptr().cast(), 1));
+        }
+        gives!(CUDA_SUCCESS, cuMemPoolSetAccess(pool, [1u32, 0, 3].as_ptr().cast(), 0));
+        gives!(CUDA_ERROR_INVALID_VALUE, cuMemPoolSetAccess(pool, ptr::null(), 0));
+    });
+}
+
 #[test]
 fn host_functions_are_called_in_order() {
     unsafe extern "C" fn note(data: *mut c_void) {

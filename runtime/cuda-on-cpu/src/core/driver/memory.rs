@@ -20,6 +20,8 @@ pub struct Pool {
     pub handle: Handle,
     /// The pool's settable attributes, by `CUmemPool_attribute`, without effect here.
     pub attributes: [AtomicU64; 9],
+    /// The device that the pool was created for; `None` if the pool is the default of each device.
+    device: Option<usize>,
 }
 
 impl HandleType for Pool {
@@ -30,11 +32,16 @@ impl HandleType for Pool {
 
 impl Pool {
     /// Creates a pool with the default attributes.
-    pub(super) fn new(handle: Handle) -> Pool {
+    pub(super) fn new(handle: Handle, device: Option<usize>) -> Pool {
         let attributes: [AtomicU64; 9] = Default::default();
         // The three reuse policies are enabled by default.
         attributes[1..=3].iter().for_each(|attribute| attribute.store(1, Ordering::Relaxed));
-        Pool { handle, attributes }
+        Pool { handle, attributes, device }
+    }
+
+    /// Returns whether the pool has memory of this device.
+    pub fn is_of(&self, device: usize) -> bool {
+        self.device.is_none_or(|own| own == device)
     }
 }
 
@@ -146,9 +153,9 @@ impl Driver {
         Ok(())
     }
 
-    /// Creates a pool.
-    pub fn create_pool(&self) -> Arc<Pool> {
-        self.pools.insert(Pool::new)
+    /// Creates a pool for a device.
+    pub fn create_pool(&self, device: usize) -> Arc<Pool> {
+        self.pools.insert(|handle| Pool::new(handle, Some(device)))
     }
 
     /// Destroys a pool; its allocations stay valid.

@@ -93,7 +93,7 @@ impl Driver {
         let addresses: Arc<Lock<Addresses>> = Arc::default();
         let tracks = settings.checks.enables(Check::UninitializedBuffer);
         let each = 0..settings.visible;
-        let default_pool = pools.insert(Pool::new).handle;
+        let default_pool = pools.insert(|handle| Pool::new(handle, None)).handle;
         Driver {
             engine: Arc::new(Engine::new(limits, log.clone(), findings.clone())),
             supplies: each.clone().map(|_| Arc::new(Supply::new(settings.memory, addresses.clone(), tracks))).collect(),
