@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Creates a crate with a kernel, a test, a bench, the command `kernels`, CI and editor settings
 #[derive(Args)]
 pub(super) struct NewArgs {
-    /// The folder to create, or an empty one, such as `.`; its last component is the name of the crate
+    /// The folder to create, or an empty one such as `.`; its last component names the crate
     path: PathBuf,
     /// The kernel to start with
     #[arg(long, value_enum, default_value_t = Template::Elementwise)]

@@ -61,12 +61,12 @@
 //! fuel, after about an hour.
 //!
 //! `CU_LIMIT_STACK_SIZE` limits the frames of recursive and indirect calls to 1,024 bytes a thread,
-//! until a program raises it by `cuCtxSetLimit`. Other local memory does not count, as with NVIDIA's
-//! driver. Frames of PTX differ from those of machine code, so a frame counts with what it needs at
-//! least: local variables that the function indexes or passes on. A call beyond the limit fails with
-//! `CUDA_ERROR_HARDWARE_STACK_ERROR`; a GPU may fail with `CUDA_ERROR_ILLEGAL_ADDRESS` or earlier. A
-//! thread's stack has at least 64 KiB here and four times the limit, at most 512 KiB. An endless
-//! recursion exceeds this.
+//! until a program raises it by `cuCtxSetLimit`. Other local memory does not count, as with
+//! NVIDIA's driver. Frames of PTX differ from those of machine code, so a frame counts with what it
+//! needs at least: local variables that the function indexes or passes on. A call beyond the limit
+//! fails with `CUDA_ERROR_HARDWARE_STACK_ERROR`; a GPU may fail with `CUDA_ERROR_ILLEGAL_ADDRESS`
+//! or earlier. A thread's stack has at least 64 KiB here and four times the limit, at most 512 KiB.
+//! An endless recursion exceeds this.
 //!
 //! What a kernel prints goes to standard output, and failed assertions go to standard error.
 //! Kernels allocate from a heap, whose size is the context's limit. In a cooperative launch all

@@ -20,7 +20,7 @@
 //! no earlier store, and with no read-only load.
 //!
 //! Read-only loads are `ld.global.nc` and `ldu`. The manual requires that no thread writes their
-//! memory during the launch, so the check reports such a write in any order, and by any thread.
+//! memory during the launch. So the check reports such a write in any order, and by any thread.
 //!
 //! Each word of memory has a [`WordHistory`]: its last plain store and two other accesses. Accesses
 //! beyond these, and those to other bytes of the word, can hide a race, but cannot cause a report.
@@ -290,8 +290,8 @@ impl RaceHistory {
         self.released_in_blocks.retain(|(_, address), _| !freed.contains(address));
     }
 
-    /// Records a write or a read-only load of global memory. Returns a write to the loaded bytes, or
-    /// a read-only load of the written bytes, in any order.
+    /// Records a write or a read-only load of global memory. Returns a write to the loaded bytes,
+    /// or a read-only load of the written bytes, in any order.
     fn access_read_only(&mut self, address: u64, bytes: u64, now: WordAccess) -> Option<WordAccess> {
         let words = self.read_only.as_mut()?;
         let mut found = None;

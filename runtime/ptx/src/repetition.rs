@@ -1,13 +1,13 @@
 //! The search for blocks that repeat their state, and so never end.
 //!
-//! If no thread has changed memory since a recorded state, and a warp is in that state again, the
-//! warp repeats until another thread changes memory. The recorded state is replaced after 1, 2, 4, …
-//! rounds, so that a loop of any length is found (R. P. Brent, "An improved Monte Carlo factorization
-//! algorithm", 1980). A launch is stopped if all warps that can run repeat:
+//! A warp repeats if it is in a recorded state again, and no thread has changed memory since then.
+//! The recorded state is replaced after 1, 2, 4, … rounds, so that a loop of any length is found
+//! (R. P. Brent, "An improved Monte Carlo factorization algorithm", 1980). A launch is stopped if
+//! all warps that can run repeat:
 //!
-//! - Blocks that run one after the other: each round of a block's warps ends with a comparison. Other
-//!   blocks may change the memory of a strong load or an atomic operation only if all blocks of the
-//!   launch are sure to be resident at once. Such blocks later run interleaved.
+//! - Blocks that run one after the other: each round of a block's warps ends with a comparison.
+//!   Other blocks may end a wait only if all blocks of the launch are sure to be resident at once.
+//!   Such blocks later run interleaved.
 //! - Blocks that run interleaved: each turn of a warp ends with a comparison.
 //!
 //! Polls of memory that the host may access make no repetition.
@@ -44,8 +44,8 @@ pub struct RecordedGrid {
     start: u64,
     /// For each block and warp, the state, and whether the warp was in it again.
     blocks: Vec<Vec<(WarpSnapshot, bool)>>,
-    /// The number of turns since the state was recorded, and the number after which another state is
-    /// recorded.
+    /// The number of turns since the state was recorded, and the number after which another state
+    /// is recorded.
     turns: u64,
     until: u64,
 }

@@ -60,8 +60,8 @@ pub struct Resident<'m> {
     /// The bytes that were written, which the launch extends; `None` if all were. A launch without
     /// the check `uninitialized-buffer` ignores the set.
     pub initialized: Option<&'m mut InitializedBytes>,
-    /// Whether the host may access the contents during a launch. A kernel that waits for a change of
-    /// other memory waits forever.
+    /// Whether the host may access the contents during a launch. A kernel that waits for a change
+    /// of other memory waits forever.
     pub of_host: bool,
 }
 

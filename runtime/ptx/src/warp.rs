@@ -44,8 +44,8 @@ pub struct Warp {
     pub idle: u32,
     /// The number of the warp's strong loads in this block.
     pub strong_loads: u32,
-    /// The number of strong loads, and of atomic operations that changed nothing, of memory that the
-    /// host may access.
+    /// The number of strong loads, and of atomic operations that changed nothing, of memory that
+    /// the host may access.
     pub host_polls: u32,
 }
 

@@ -290,7 +290,7 @@ fn local_variables_of_calls_count_towards_the_limit_of_the_stack() {
         (1024, 4, indexed, None),
         (8192, 29, indexed, Some(435)),
         (8192, 99, indexed, None),
-        // Such a variable can be kept in registers.
+        // Accesses at constant offsets: the variable can be kept in registers.
         (1024, 29, constant, Some(435)),
     ] {
         let options = Options { stack_limit: Some(limit), ..Options::default() };

@@ -194,8 +194,8 @@ fn invalid_modules_are_refused() {
     });
 }
 
-/// Modules with the kernel `k`: declarations, directives and a body. The codes are those of the load
-/// and of a launch of 32 threads with NVIDIA's driver 580 on an H200.
+/// Modules with the kernel `k`: declarations, directives and a body. The codes are those of the
+/// load and of a launch of 32 threads with NVIDIA's driver 580 on an H200.
 const MODULES: [(&str, &str, &str, CUresult, CUresult); 25] = [
     (".extern .func f();", "", "call f;", CUDA_ERROR_INVALID_PTX, CUDA_SUCCESS),
     (".visible .func f();", "", "call f;", CUDA_ERROR_INVALID_PTX, CUDA_SUCCESS),

@@ -1,7 +1,8 @@
 //! The local memory that a function's frame has in machine code at least.
 //!
-//! An assembler keeps a local variable in registers if all its accesses have constant offsets. So only
-//! variables count whose address is passed on, stored, or added to a value that is not constant.
+//! An assembler keeps a local variable in registers if all its accesses have constant offsets. So
+//! only variables count whose address is passed on, stored, or added to a value that is not
+//! constant.
 
 use kernel_dsl_compiler::ptx::{Address, Base, Function, Opcode, Operand, RegisterId, Space, Statement, Symbol};
 use std::collections::{HashMap, HashSet};
