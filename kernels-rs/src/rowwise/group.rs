@@ -12,8 +12,28 @@
 //! Only weight and bias are read in another way: a piece of a row lies within one channel, so that
 //! it needs one number, and some instructions to find the channel.
 //!
-//! The exact scaling of rows makes the gradient of 256 rows of 10,240 elements 1.7 % slower on an
-//! H100. On sm_61 a block of 512 threads has 762 instead of 750 instructions.
+//! # Rows that few waves of blocks read
+//!
+//! Groups are few and long: 256 rows of 10,240 elements are two for each multiprocessor of an H200.
+//! The limit is a copy, 4.9 µs from the L2 cache. Two reductions in a row, each with a barrier,
+//! need some 2 µs more, if no other block works in the meantime. Designs, µs on an H200 (× of a
+//! copy):
+//!
+//! | threads · elements each | norm 256 × 10,240 | gradient | norm 512 × 8192 | gradient |
+//! |---|---|---|---|---|
+//! | 1024 · 16 (gradient 1024 · 8) | 10.0 (0.49) | 10.8 (0.61) | 17.3 (0.40) | 19.4 (0.72) |
+//! | 512 · 16 | 8.1 (0.60) | 8.1 (0.78) | 12.1 (0.57) | 16.4 (0.84) |
+//! | 640 · 16 | 7.5 (0.64) | 9.2 (0.68) | 12.1 (0.56) | 19.1 (0.71) |
+//! | 320 · 32 | 8.1 (0.61) | 7.7 (0.82) | 11.4 (0.59) | 16.1 (0.86) |
+//! | 256 · 32 (gradient 256 · 40 for 10,240) | 8.3 (0.59) | 7.5 (0.86) | 10.4 (0.68) | 15.5 (0.89) |
+//! | as above, channels read while x is in flight: 320 · 32, 256 · 32 | **6.7 (0.71)** | – | **9.5 (0.71)** | – |
+//!
+//! Blocks with more elements per thread let all rows be in flight from the beginning. Weight and
+//! bias depend on a division, and cost a second wait if they are read after the reductions. A block
+//! of 1024 threads has a multiprocessor for itself: nothing is in flight while it reduces.
+//!
+//! The exact scaling of rows made the gradient of 256 rows of 10,240 elements 1.7 % slower on an
+//! H100.
 
 use super::backward::{projected, subtract_projection};
 use super::moments::{Moments, inverse, normalized, restored, saved as to_save};
@@ -22,19 +42,19 @@ use super::row::{begins, for_each_unkept, for_each_unkept_rolled, is_row, put, s
 use crate::permute::rows::div_rem;
 use kernel_dsl::prelude::*;
 
-/// Computes x · weight + bias with the weight and bias of each piece's channel, if present. Rows
+/// Returns the weight and the bias of each piece's channel, or 1 and 0 where they are absent. Rows
 /// consist of channels of `spatial` elements, beginning with channel `first`. The first channel is
 /// found by two divisions, and the next ones by increments.
 #[device]
-fn affine<W: Float, const BIASED: bool, const L: usize, const V: usize, const N: usize>(
-    x: &mut [[f32; V]; N],
+fn channel_weights<W: Float, const BIASED: bool, const L: usize, const V: usize, const N: usize>(
     weight: View<W, 1>,
     bias: View<W, 1>,
     of: [usize; 2],
     at: usize,
     cols: usize,
-) {
+) -> [[f32; 2]; N] {
     let [first, spatial] = of;
+    let mut own = [[1.0f32, 0.0]; N];
     let any = !weight.is_empty() || BIASED && !bias.is_empty();
     if any && begins::<L, V>(at, 0) < cols {
         let (step, left) = div_rem(L * V, spatial);
@@ -42,19 +62,12 @@ fn affine<W: Float, const BIASED: bool, const L: usize, const V: usize, const N:
         channel += first;
         for i in unroll(0..N) {
             if begins::<L, V>(at, i) < cols {
-                // Without a bias there is a weight: the caller has checked that one of them is
-                // present.
+                // Without a bias there is a weight: the condition above requires one of them.
                 if !BIASED || !weight.is_empty() {
-                    let own = weight[channel].to_f32();
-                    for e in unroll(0..V) {
-                        x[i][e] *= own;
-                    }
+                    own[i][0] = weight[channel].to_f32();
                 }
                 if BIASED && !bias.is_empty() {
-                    let own = bias[channel].to_f32();
-                    for e in unroll(0..V) {
-                        x[i][e] += own;
-                    }
+                    own[i][1] = bias[channel].to_f32();
                 }
             }
             channel += step;
@@ -65,25 +78,38 @@ fn affine<W: Float, const BIASED: bool, const L: usize, const V: usize, const N:
             }
         }
     }
+    own
 }
 
 /// Computes x · factor · weight + bias of the channel, where x is the deviation from the mean.
 #[device]
-fn scaled<W: Float, const L: usize, const V: usize, const N: usize>(
+fn scaled<W: Float, const V: usize, const N: usize>(
     x: &mut [[f32; V]; N],
     factor: f32,
     weight: View<W, 1>,
     bias: View<W, 1>,
-    of: [usize; 2],
-    at: usize,
-    cols: usize,
+    own: &[[f32; 2]; N],
 ) {
     for i in unroll(0..N) {
         for e in unroll(0..V) {
             x[i][e] *= factor;
         }
     }
-    affine::<W, true, L, V, N>(x, weight, bias, of, at, cols);
+    if !weight.is_empty() {
+        for i in unroll(0..N) {
+            for e in unroll(0..V) {
+                x[i][e] *= own[i][0];
+            }
+        }
+    }
+    // A sum with 0 would change the sign of −0.
+    if !bias.is_empty() {
+        for i in unroll(0..N) {
+            for e in unroll(0..V) {
+                x[i][e] += own[i][1];
+            }
+        }
+    }
 }
 
 /// Computes y = group norm of x, both [sample, group, `channels` · `spatial`].
@@ -91,10 +117,11 @@ fn scaled<W: Float, const L: usize, const V: usize, const N: usize>(
 /// Weight and bias have one number per channel, groups · `channels` in total, and either may be
 /// absent. `saved`, [sample, group, 2], receives mean and 1 / √(σ² + ε), and may be absent, too.
 #[kernel(
-    block = (L, ROWS), max_registers = 48, grid = (x.dim(0) * x.dim(1)).div_ceil(ROWS), writes(y = once, saved = once),
+    block = (L, ROWS), max_registers = if N * V > 16 { 80 } else if V > 1 { 64 } else { 48 }, grid = (x.dim(0) * x.dim(1)).div_ceil(ROWS), writes(y = once, saved = once),
     derived(S = 8 / V),
     instances(
         f32_l256_v4: T = f32, W = f32, O = f32, L = 256, ROWS = 1, V = 4, N = 4;
+        f32_l256_v4_n8: T = f32, W = f32, O = f32, L = 256, ROWS = 1, V = 4, N = 8;
         f32_l32_v1: T = f32, W = f32, O = f32, L = 32, ROWS = 8, V = 1, N = 8
     ),
 )]
@@ -132,6 +159,9 @@ pub fn group_norm<
     let of = [group * channels, spatial];
 
     let mut kept = take::<T, L, V, N>(x.streaming(), 0, cols, 0.0);
+    // In flight with x, unless each element is a piece, which would take too many registers.
+    let mut own =
+        if V > 1 { channel_weights::<W, true, L, V, N>(weight, bias, of, 0, cols) } else { [[1.0f32, 0.0]; N] };
     let of_row = statistics::<T, true, L, V, N, S>(&mut kept, x, x, false, cols, cols, epsilon);
     if !saved.is_empty() && thread::x() == 0 && there {
         // Stored one by one: the caller's rows may begin at any element.
@@ -139,12 +169,16 @@ pub fn group_norm<
         saved[(sample, group, 0)] = mean;
         saved[(sample, group, 1)] = factor;
     }
-    scaled::<W, L, V, N>(&mut kept, of_row.factor, weight, bias, of, 0, cols);
+    if V == 1 {
+        own = channel_weights::<W, true, L, V, N>(weight, bias, of, 0, cols);
+    }
+    scaled::<W, V, N>(&mut kept, of_row.factor, weight, bias, &own);
     put::<O, L, V, N>(y, 0, cols, &kept);
     for_each_unkept::<L, V, N, S>(cols, |at| {
         let mut again = take::<T, L, V, S>(x, at, cols, 0.0);
         subtract_mean::<true, V, S>(&mut again, of_row.scale, of_row.mean);
-        scaled::<W, L, V, S>(&mut again, of_row.factor, weight, bias, of, at, cols);
+        let own = channel_weights::<W, true, L, V, S>(weight, bias, of, at, cols);
+        scaled::<W, V, S>(&mut again, of_row.factor, weight, bias, &own);
         put::<O, L, V, S>(y, at, cols, &again);
     });
 }
@@ -167,17 +201,25 @@ fn normal<T: Float, W: Float, const L: usize, const V: usize, const N: usize>(
             n[i][e] = normalized(n[i][e], of_row);
         }
     }
-    affine::<W, false, L, V, N>(&mut h, weight, weight, of, at, cols);
+    let own = channel_weights::<W, false, L, V, N>(weight, weight, of, at, cols);
+    if !weight.is_empty() {
+        for i in unroll(0..N) {
+            for e in unroll(0..V) {
+                h[i][e] *= own[i][0];
+            }
+        }
+    }
     (n, h)
 }
 
 /// Computes dx of y = group norm of x, from dy and the saved statistics of each group, with the
 /// extents of [`group_norm`].
 #[kernel(
-    block = (L, ROWS), max_registers = 64, grid = (x.dim(0) * x.dim(1)).div_ceil(ROWS), writes(dx = once),
+    block = (L, ROWS), max_registers = if N * V > 16 { 128 } else { 64 }, grid = (x.dim(0) * x.dim(1)).div_ceil(ROWS), writes(dx = once),
     derived(S = 8 / V),
     instances(
         f32_l512_v4: T = f32, W = f32, L = 512, ROWS = 1, V = 4, N = 2;
+        f32_l256_v4_n8: T = f32, W = f32, L = 256, ROWS = 1, V = 4, N = 8;
         f32_l32_v1: T = f32, W = f32, L = 32, ROWS = 8, V = 1, N = 8
     ),
 )]

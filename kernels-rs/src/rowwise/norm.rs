@@ -11,6 +11,11 @@
 //! instructions. Weight and bias, which all rows share, come from the L1 cache. x bypasses L1;
 //! otherwise weight and bias would come from L2, and cost the same bandwidth as x itself.
 //!
+//! Rows of up to 32,768 elements stay in registers. Measured on an H200 for 2048 such rows, 16 kept
+//! elements per thread and 32, × of a copy: RMS norm 0.84 and 0.94, layer norm 0.84 and 0.92, RMS
+//! norm of a sum 0.84 and 0.96. Longer rows are streamed as those of
+//! [`softmax`](super::softmax): 1024 rows of 65,536 elements 0.72 → 0.80, 0.68 → 0.71, 0.69 → 0.70.
+//!
 //! A row whose sums leave the range of `f32` is read again, with an exact scale. The test costs
 //! other rows instructions: in the instance for 4096 elements, each thread executes 211 instead of
 //! 180 instructions of PTX. On an H100 most calls take as long as without the test. The norm of a
@@ -214,18 +219,20 @@ fn norm_of_unkept<T: Float, W: Float, const L: usize, const V: usize, const S: u
 /// The norm is a layer norm if `CENTERED`, else an RMS norm. Weight and bias may be absent, and so
 /// may `saved`, which receives each row's mean and 1 / √(σ² + ε). A team of `L` threads per row
 /// keeps the first `N · L · V` elements in registers, and reads the others again, 8 per thread at
-/// once. With `WHOLE` there are no others: the omitted code needs no registers, and the loads of
-/// all pieces are in flight at once.
+/// once. With 16 at once, what is read or written for the last time is streamed: the L2 cache keeps
+/// what is read again. With `WHOLE` there are no others: the omitted code needs no registers, and
+/// the loads of all pieces are in flight at once.
 ///
 /// x, `residual`, z and y are [rows, cols], `weight` and `bias` are `[cols]`, and `saved` is [rows,
 /// 2].
 #[kernel(
-    block = (L, ROWS), max_registers = 48, grid = x.rows().div_ceil(ROWS), writes(y = once, z = once, saved = once),
-    derived(S = 8 / V),
+    block = (L, ROWS), max_registers = if N * V > 16 || S * V > 8 { 64 } else { 48 }, grid = x.rows().div_ceil(ROWS), writes(y = once, z = once, saved = once),
     instances(
-        f32_l512_v4: T = f32, W = f32, O = f32, CENTERED = true | false, FUSED = false | true, WHOLE = true, L = 512, ROWS = 1, V = 4, N = 2;
-        f32_l32_v1_centered_fused: T = f32, W = f32, O = f32, CENTERED = true, FUSED = true, WHOLE = false, L = 32, ROWS = 8, V = 1, N = 8;
-        f16_l32_v8: T = f16, W = f16, O = f16, CENTERED = false, FUSED = false, WHOLE = false, L = 32, ROWS = 8, V = 8, N = 1
+        f32_l512_v4: T = f32, W = f32, O = f32, CENTERED = true | false, FUSED = false | true, WHOLE = true, L = 512, ROWS = 1, V = 4, N = 2, S = 2;
+        f32_l1024_v4: T = f32, W = f32, O = f32, CENTERED = true, FUSED = false, WHOLE = true, L = 1024, ROWS = 1, V = 4, N = 8, S = 2;
+        f32_l1024_v4_long: T = f32, W = f32, O = f32, CENTERED = true, FUSED = true, WHOLE = false, L = 1024, ROWS = 1, V = 4, N = 4, S = 4;
+        f32_l32_v1_centered_fused: T = f32, W = f32, O = f32, CENTERED = true, FUSED = true, WHOLE = false, L = 32, ROWS = 8, V = 1, N = 8, S = 8;
+        f16_l32_v8: T = f16, W = f16, O = f16, CENTERED = false, FUSED = false, WHOLE = false, L = 32, ROWS = 8, V = 8, N = 1, S = 1
     ),
 )]
 #[requires(
@@ -262,8 +269,12 @@ pub fn norm_rows<
     let cols = if is_row::<ROWS>(row, x.rows()) { x.cols() } else { 0 };
     let (x, residual, z, y) = (x.at(row), residual.at(row), z.at(row), y.at(row));
 
-    // Bypasses L1, which keeps weight and bias for the next row.
-    let mut kept = summed::<T, L, V, N>(x.bypass_l1(), residual.bypass_l1(), FUSED, 0, cols);
+    let mut kept = if !WHOLE && S * V > 8 {
+        summed::<T, L, V, N>(x.streaming(), residual.streaming(), FUSED, 0, cols)
+    } else {
+        // Bypasses L1, which keeps weight and bias for the next row.
+        summed::<T, L, V, N>(x.bypass_l1(), residual.bypass_l1(), FUSED, 0, cols)
+    };
     if FUSED {
         put::<T, L, V, N>(z, 0, cols, &kept);
     }
@@ -277,11 +288,21 @@ pub fn norm_rows<
         saved[(row, 1)] = factor;
     }
     normed::<W, L, V, N>(&mut kept, of_row.factor, weight, bias, 0, cols);
-    put::<O, L, V, N>(y, 0, cols, &kept);
-    for_each_unkept::<L, V, N, S>(end, |at| {
-        let again = norm_of_unkept::<T, W, L, V, S>(x, residual, z, FUSED, FUSED, of_row, weight, bias, at, cols);
-        put::<O, L, V, S>(y, at, cols, &again);
-    });
+    if !WHOLE && S * V > 8 {
+        put::<O, L, V, N>(y.streaming(), 0, cols, &kept);
+        let (x, residual) = (x.streaming(), residual.streaming());
+        // The registers of the kept elements are free.
+        for_each_unkept::<L, V, N, N>(end, |at| {
+            let again = norm_of_unkept::<T, W, L, V, N>(x, residual, z, FUSED, FUSED, of_row, weight, bias, at, cols);
+            put::<O, L, V, N>(y.streaming(), at, cols, &again);
+        });
+    } else {
+        put::<O, L, V, N>(y, 0, cols, &kept);
+        for_each_unkept::<L, V, N, S>(end, |at| {
+            let again = norm_of_unkept::<T, W, L, V, S>(x, residual, z, FUSED, FUSED, of_row, weight, bias, at, cols);
+            put::<O, L, V, S>(y, at, cols, &again);
+        });
+    }
 }
 
 /// Stores a thread's pieces times lift and inverse, rounded to the nearest integers, ties to even;

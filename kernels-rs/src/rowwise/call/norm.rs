@@ -1,6 +1,6 @@
 //! The calls for layer norm and RMS norm.
 
-use super::plan::{Team, queue, wide};
+use super::plan::{LONGEST_KEPT_ROW, Team, queue, wide};
 use crate::Queue;
 use crate::access::rows_begin_at;
 use crate::operand::{ArrayOperand, check_optional};
@@ -9,6 +9,9 @@ use crate::rowwise::norm::{norm_activations, norm_quantized, norm_rows};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
+
+/// The longest row of which 1024 threads keep 16 elements each.
+const MAX_COLS_OF_16: usize = 16_384;
 
 /// Returns the maximum number of elements that a thread keeps. For `f32` the maximum is small, so
 /// that more threads share a row, as long as a block can keep it. For narrow elements the maximum
@@ -121,9 +124,11 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
             let whole = x.extents()[1] <= team.kept();
             let truths = [self.centered, fused, whole].map(Constant::Bool);
             let types = [T::CONSTANT, W::CONSTANT, O::CONSTANT];
-            types.into_iter().chain(truths).chain(team.constants(wide)).collect::<Vec<_>>()
+            types.into_iter().chain(truths).chain(team.streaming_constants(wide, x.extents()[1])).collect::<Vec<_>>()
         };
-        let team = Team::of(on.device(), x.extents()[0], x.extents()[1], keeps::<T>(x.extents()[1]));
+        let [rows, cols] = x.extents();
+        let most = if (MAX_COLS_OF_16 + 1..=LONGEST_KEPT_ROW).contains(&cols) { 32 } else { keeps::<T>(cols) };
+        let team = Team::of(on.device(), rows, cols, most);
         let wide = self.wide(x, &added, |wide| rows_begin_at(&*y, wide));
         let (mut no_t, no_w, mut no_f) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?, on.scratch::<f32>(0)?);
         let no_w = no_w.view([0])?;

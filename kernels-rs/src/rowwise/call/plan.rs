@@ -42,7 +42,37 @@ const TEAMS_FOR_FEW_ROWS: [Team; 4] = [
     Team { threads: 1024, rows: 1, keeps: 16 },
 ];
 
+/// The limits of teams for rows that few waves of blocks read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FewWaves {
+    /// The largest block of which a multiprocessor's registers hold two.
+    pub threads: usize,
+    /// The largest number of elements of a row that a thread keeps.
+    pub keeps: usize,
+}
+
+/// The longest row that a team can keep, with 32 elements per thread.
+pub(super) const LONGEST_KEPT_ROW: usize = 32_768;
+
+/// The elements that are read again at once by each thread: of a row that a team keeps, if there
+/// were others, and of a longer one.
+const ELEMENTS_READ_AGAIN: u32 = 8;
+const ELEMENTS_OF_LONG_ROWS_READ_AGAIN: u32 = 16;
+
 impl Team {
+    /// Returns a team for more than one and at most four rows for each multiprocessor. The blocks
+    /// are small, so that nearly all rows are in flight from the beginning: a larger block would
+    /// begin a second row when it has stored the first. Returns `None` for other rows, and for
+    /// `wide` accesses of one element, which need more instructions.
+    pub fn for_few_waves(device: &Device, rows: usize, cols: usize, wide: usize, limits: FewWaves) -> Option<Team> {
+        let multiprocessors = device.facts().multiprocessors as usize;
+        let few = rows > multiprocessors && rows <= 4 * multiprocessors;
+        let threads = cols.div_ceil(32).next_multiple_of(32).clamp(128, limits.threads);
+        let keeps = cols.div_ceil(threads).next_multiple_of(wide);
+        let fits = wide > 1 && (17..=limits.keeps).contains(&keeps);
+        (few && fits).then_some(Team { threads: threads as u32, rows: 1, keeps: keeps as u32 })
+    }
+
     /// Returns the team for rows of `cols` elements on `device`. A thread keeps at most `most`
     /// elements.
     pub fn of(device: &Device, rows: usize, cols: usize, most: u32) -> Team {
@@ -61,8 +91,18 @@ impl Team {
 
     /// Returns the constants L, ROWS, V, N and S of a row kernel, for accesses of `wide` elements.
     pub fn constants(self, wide: usize) -> [Constant; 5] {
+        self.constants_with(wide, ELEMENTS_READ_AGAIN)
+    }
+
+    /// Returns the constants for rows of `cols` elements, of which long ones are streamed.
+    pub fn streaming_constants(self, wide: usize, cols: usize) -> [Constant; 5] {
+        let long = cols > self.kept() && self.threads == 1024;
+        self.constants_with(wide, if long { ELEMENTS_OF_LONG_ROWS_READ_AGAIN } else { ELEMENTS_READ_AGAIN })
+    }
+
+    fn constants_with(self, wide: usize, read_again: u32) -> [Constant; 5] {
         let wide = wide as u32;
-        [self.threads, self.rows, wide, self.keeps / wide, 8 / wide].map(Constant::Usize)
+        [self.threads, self.rows, wide, self.keeps / wide, read_again / wide].map(Constant::Usize)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The call for softmax.
 
-use super::plan::{Team, queue, wide};
+use super::plan::{LONGEST_KEPT_ROW, Team, queue, wide};
 use crate::Queue;
 use crate::access::rows_begin_at;
 use crate::operand::{ArrayOperand, check_optional};
@@ -106,7 +106,7 @@ impl<'a> Softmax<'a> {
         check_optional(self.bias, "bias", [rows, cols], "the extents of x; a row stride of 0 repeats one row")?;
         check_optional(self.keep, "keep", [rows, cols], "the extents of x; a row stride of 0 repeats one row")?;
         let masked = self.bias.is_some() || self.keep.is_some() || self.queries > 0;
-        let team = Team::of(on.device(), rows, cols, if masked { 16 } else { 32 });
+        let team = Team::of(on.device(), rows, cols, if masked || cols > LONGEST_KEPT_ROW { 16 } else { 32 });
         let wide = wide::<T>(cols, |wide| {
             let mut all = vec![rows_begin_at(x, wide), rows_begin_at(&*y, wide)];
             all.extend(self.bias.map(|bias| rows_begin_at(bias, wide)));
@@ -117,7 +117,7 @@ impl<'a> Softmax<'a> {
         let (no_bias, no_keep) = (no_bias.view([0, 0])?, no_keep.view([0, 0])?);
         let (bias, keep) = (self.bias.unwrap_or(&no_bias), self.keep.unwrap_or(&no_keep));
         let constants = [T::CONSTANT, Constant::Bool(self.log), Constant::Bool(masked)].into_iter();
-        let constants: Vec<_> = constants.chain(team.constants(wide)).collect();
+        let constants: Vec<_> = constants.chain(team.streaming_constants(wide, cols)).collect();
         let call = softmax_rows::<T, false, false, 32, 8, 1, 8, 8>::call(self.scale, x, bias, keep, self.queries, y);
         // SAFETY: the launch checks all extents against each other, and the kernel's accesses stay
         // within them.
