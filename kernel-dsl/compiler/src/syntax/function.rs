@@ -2,7 +2,8 @@
 
 use super::assertion::{is_assertion, is_log};
 use super::inline::is_inline;
-use super::{Block, Expr, ExprKind, Function, Parameter, Reader, RustSyntax, Statement, place};
+use super::{Block, Expr, ExprKind, Function, Parameter, Path, Reader, RustSyntax, Segment, Statement, place};
+use proc_macro2::Ident;
 use std::rc::Rc;
 use syn::spanned::Spanned;
 use syn::{FnArg, ItemFn, Pat, ReturnType, Stmt};
@@ -30,10 +31,13 @@ impl Reader {
         }
         let source = place::source(item);
         let hash = place::hash(item, &source);
+        let generics = self.generics(&signature.generics);
+        let mut unpacked = Vec::new();
+        let parameters = signature.inputs.iter().filter_map(|p| self.parameter(p, &mut unpacked)).collect();
         let mut function = Function {
             name: signature.ident.clone(),
-            generics: self.generics(&signature.generics),
-            parameters: signature.inputs.iter().filter_map(|p| self.parameter(p)).collect(),
+            generics,
+            parameters,
             receiver: signature.receiver().is_some(),
             returns: match &signature.output {
                 ReturnType::Default => None,
@@ -46,12 +50,14 @@ impl Reader {
             hash,
             written: Some(RustSyntax(Rc::new(item.clone()))),
         };
+        function.body.statements.splice(0..0, unpacked);
         self.reject_stray_allowances();
         function.allowances = std::mem::take(&mut self.allowances);
         function
     }
 
-    fn parameter(&mut self, argument: &FnArg) -> Option<Parameter> {
+    /// Reads a parameter. A pattern becomes a `let` of the parameter, added to `unpacked`.
+    fn parameter(&mut self, argument: &FnArg, unpacked: &mut Vec<Statement>) -> Option<Parameter> {
         match argument {
             FnArg::Receiver(receiver) => self.receiver(receiver),
             FnArg::Typed(t) => match &*t.pat {
@@ -64,15 +70,22 @@ impl Reader {
                 }
                 // A method may ignore a parameter of its trait.
                 Pat::Wild(w) => {
-                    let name = proc_macro2::Ident::new("_", w.underscore_token.span);
+                    let name = Ident::new("_", w.underscore_token.span);
                     Some(Parameter { name, mutable: false, ty: self.ty(&t.ty) })
                 }
                 other => {
-                    self.refuse(syn::Error::new_spanned(
-                        other,
-                        "a parameter must be a plain name: destructure it with `let` in the body",
-                    ));
-                    None
+                    let mark = self.mark(other);
+                    let name = Ident::new(&format!("unpacked_parameter_{}", unpacked.len()), mark.first);
+                    let segment = Segment { name: name.clone(), arguments: Vec::new() };
+                    let path = Path { global: false, segments: vec![segment], mark };
+                    unpacked.push(Statement::Let {
+                        pattern: self.pattern(other),
+                        ty: None,
+                        value: Some(Expr { kind: ExprKind::Path(path), mark }),
+                        otherwise: None,
+                        mark,
+                    });
+                    Some(Parameter { name, mutable: false, ty: self.ty(&t.ty) })
                 }
             },
         }

@@ -531,6 +531,15 @@ pub fn kernel(attribute: TokenStream, item: &ItemFn) -> Result<Kernel, syn::Erro
             reader.refuse(syn::Error::new_spanned(closure, message));
         }
     }
+    for input in &item.sig.inputs {
+        if let syn::FnArg::Typed(input) = input
+            && !matches!(&*input.pat, syn::Pat::Wild(_))
+            && !matches!(&*input.pat, syn::Pat::Ident(name) if name.by_ref.is_none() && name.subpat.is_none())
+        {
+            let message = "a parameter of a kernel must be a plain name: destructure it with `let` in the body";
+            reader.refuse(syn::Error::new_spanned(&input.pat, message));
+        }
+    }
     let function = reader.function(item);
     let kernel = reader.attributes(attribute, item, function);
     reader.finish(kernel)
