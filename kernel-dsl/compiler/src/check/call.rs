@@ -253,6 +253,18 @@ impl FunctionChecker<'_> {
         mark: SpanPair,
     ) -> (ExprKind, TypeIndex) {
         let receiver = self.expr(receiver, None);
+        self.method_of(receiver, name, generics, arguments, mark)
+    }
+
+    /// Checks a call of a method of a value.
+    pub(super) fn method_of(
+        &mut self,
+        receiver: Expr,
+        name: &Ident,
+        generics: &[TypeOrConst],
+        arguments: &[syntax::Expr],
+        mark: SpanPair,
+    ) -> (ExprKind, TypeIndex) {
         let receiver = self.dereferenced(receiver);
         let ty = TypeIndex(receiver.ty.0);
         let known = self.table.get(ty).clone();

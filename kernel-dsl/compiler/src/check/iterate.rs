@@ -33,6 +33,10 @@ enum IteratorItems {
     Share,
     /// The elements of an array, of this type.
     Array(TypeIndex),
+    /// References to the elements of an array, of this type; the value is a reference to the array.
+    References { element: TypeIndex, mutable: bool },
+    /// The elements of an array, of this type; the value is a reference to the array.
+    Targets(TypeIndex),
 }
 
 impl FunctionChecker<'_> {
@@ -78,6 +82,15 @@ impl FunctionChecker<'_> {
                         let (base, index) = (Box::new(whole), Box::new(number.clone()));
                         item = at(ExprKind::Index { base, index }, *element);
                     }
+                    IteratorItems::References { element, .. } | IteratorItems::Targets(element) => {
+                        let array = self.dereferenced(whole);
+                        let (base, index) = (Box::new(array), Box::new(number.clone()));
+                        item = at(ExprKind::Index { base, index }, *element);
+                    }
+                }
+                if let IteratorItems::References { element, mutable } = *items {
+                    let reference = self.table.add(Ty::Reference { to: element, mutable });
+                    item = at(ExprKind::Reference(Box::new(item)), reference);
                 }
             }
             None => {
@@ -156,28 +169,65 @@ impl FunctionChecker<'_> {
             E::Method { receiver, name, arguments, .. } if name == "into_iter" && arguments.is_empty() => {
                 self.iteration(receiver)
             }
+            E::Method { receiver, name, generics, arguments } if name == "iter" || name == "iter_mut" => {
+                let array = self.expr(receiver, None);
+                let mut array = self.dereferenced(array);
+                let ty = TypeIndex(array.ty.0);
+                if !matches!(self.table.get(ty), Ty::Array(..)) || !arguments.is_empty() {
+                    let (kind, ty) = self.method_of(array, name, generics, arguments, e.mark);
+                    return self.elements(Expr { kind, ty: TypeId(ty.0), span: e.mark.span }, e.mark);
+                }
+                let mutable = name == "iter_mut";
+                if mutable {
+                    self.assignable(&mut array, receiver.mark);
+                }
+                let reference = self.table.add(Ty::Reference { to: ty, mutable });
+                let kind = ExprKind::Reference(Box::new(array));
+                self.elements(Expr { kind, ty: TypeId(reference.0), span: e.mark.span }, e.mark)
+            }
+            E::Method { receiver, name, arguments, .. }
+                if matches!(name.to_string().as_str(), "copied" | "cloned") && arguments.is_empty() =>
+            {
+                let mut over = self.iteration(receiver)?;
+                match over.of.as_mut().map(|of| (&mut of.items, over.enumerate)) {
+                    Some((items, false)) if let IteratorItems::References { element, mutable: false } = *items => {
+                        *items = IteratorItems::Targets(element);
+                    }
+                    _ => {
+                        let message = format!("`{name}` follows `iter` of an array: `for x in array.iter().{name}()`");
+                        self.report(e.mark, message);
+                        return None;
+                    }
+                }
+                Some(over)
+            }
             E::Call(path, arguments) if arguments.len() == 1 && path.is_builtin() => {
                 self.adapter(path, &arguments[0], e)
             }
-            _ => self.elements(e),
+            _ => {
+                let value = self.expr(e, None);
+                self.elements(value, e.mark)
+            }
         }
     }
 
-    /// Checks the elements of a register array. The indices are constant, so the body is copied for
-    /// each element.
-    fn elements(&mut self, e: &syntax::Expr) -> Option<Iteration> {
-        let value = self.expr(e, None);
-        let ty = TypeIndex(value.ty.0);
-        let element = match *self.table.get(ty) {
-            Ty::Array(element, _) => element,
+    /// Checks the elements of a register array, or references to them. The indices are constant, so
+    /// the body is copied for each element.
+    fn elements(&mut self, value: Expr, mark: SpanPair) -> Option<Iteration> {
+        let items = match *self.table.get(TypeIndex(value.ty.0)) {
+            Ty::Array(element, _) => Some(IteratorItems::Array(element)),
+            Ty::Reference { to, mutable } => match *self.table.get(to) {
+                Ty::Array(element, _) => Some(IteratorItems::References { element, mutable }),
+                _ => None,
+            },
             Ty::Wrong => return None,
-            _ => {
-                self.report(e.mark, NOT_ITERABLE);
-                return None;
-            }
+            _ => None,
         };
-        let over = self.counted_items(value, Intrinsic::ArrayLen, IteratorItems::Array(element), e.mark);
-        Some(over)
+        let Some(items) = items else {
+            self.report(mark, NOT_ITERABLE);
+            return None;
+        };
+        Some(self.counted_items(value, Intrinsic::ArrayLen, items, mark))
     }
 
     /// Makes a range over the items of `value`. The operation `count` computes their number.
@@ -187,6 +237,7 @@ impl FunctionChecker<'_> {
         let variable = self.declare_temporary(if items == IteratorItems::Share { "shape" } else { "array" }, ty);
         let at = |kind, ty: TypeIndex| Expr { kind, ty: TypeId(ty.0), span: mark.span };
         let local = at(ExprKind::Local(variable), ty);
+        let local = self.dereferenced(local);
         let count = ExprKind::Intrinsic { intrinsic: count, arguments: vec![local] };
         let zero = self.literal(super::Literal::Integer(0, mark));
         let mut over = counted(at(zero, usize), at(count, usize), None, usize);
@@ -259,7 +310,7 @@ impl FunctionChecker<'_> {
     }
 
     fn unrolled(&mut self, mut over: Iteration, unroll: hir::Unroll, mark: SpanPair) -> Option<Iteration> {
-        let of_array = matches!(over.of, Some(RangeCount { items: IteratorItems::Array(_), .. }));
+        let of_array = over.of.as_ref().is_some_and(|of| of.items != IteratorItems::Share);
         if of_array && unroll == hir::Unroll::Never {
             self.report(
                 mark,
