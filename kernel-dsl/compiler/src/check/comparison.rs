@@ -1,6 +1,7 @@
 //! Comparisons: `==`, `!=`, `<`, `<=`, `>` and `>=`.
 //!
-//! Numbers and `bool` are compared as values; tuples, arrays and options part by part, in order.
+//! Numbers and `bool` are compared as values; tuples, arrays and options part by part, in order. A
+//! reference is compared as the value that it names.
 //! Structs and enums are compared in the same way if they derive `PartialEq` or `PartialOrd`. The
 //! `eq` of an `impl PartialEq` in a `#[device] mod` becomes a call. Monomorphization finds the
 //! impls that types within other types need.
@@ -98,7 +99,7 @@ impl FunctionChecker<'_> {
             Ty::Parameter(_) | Ty::Projection { .. } => None,
             Ty::Tuple(parts) => parts.into_iter().find_map(|part| self.incomparable(part, comparison, mark)),
             Ty::Array(element, _) => self.incomparable(element, comparison, mark),
-            Ty::Option(inner) => self.incomparable(inner, comparison, mark),
+            Ty::Option(inner) | Ty::Reference { to: inner, .. } => self.incomparable(inner, comparison, mark),
             Ty::Struct(id, arguments) if self.derives(ty, comparison) => {
                 self.incomparable_field(id, &arguments, comparison, mark)
             }

@@ -83,7 +83,7 @@ impl Monomorphic {
         self.equality(ty).is_some()
             || match &self.kernel().types[ty.0 as usize] {
                 Type::Tuple(parts) => within(parts),
-                Type::Array(part, _) | Type::Option(part) => within(&[*part]),
+                Type::Array(part, _) | Type::Option(part) | Type::Reference { to: part, .. } => within(&[*part]),
                 _ => false,
             }
     }
@@ -564,7 +564,7 @@ impl Monomorphizer<'_> {
         }
         let parts = match &self.erased[ty.0 as usize] {
             Type::Tuple(parts) => parts.clone(),
-            Type::Array(part, _) | Type::Option(part) => vec![*part],
+            Type::Array(part, _) | Type::Option(part) | Type::Reference { to: part, .. } => vec![*part],
             _ => Vec::new(),
         };
         parts.into_iter().for_each(|part| self.compare(part, comparison));

@@ -6,7 +6,7 @@
 
 use super::lowerer::Lowerer;
 use super::lowerer::maybe_const::{MaybeConst, known_compare};
-use super::lowerer::value::{Storage, Val};
+use super::lowerer::value::{LoweredPlace, Storage, Val};
 use crate::Scalar;
 use crate::hir::{FunctionId, Type, TypeId};
 use crate::ir::{self, Comparison, Op};
@@ -30,6 +30,53 @@ impl<'h> Lowerer<'h> {
         a: &Val,
         b: &Val,
     ) -> MaybeConst {
+        if self.names_places(ty) {
+            let [a, b] = [a, b].map(|value| self.targets(ty, value, None));
+            return self.compare_targets(span, comparison, ty, &a, &b);
+        }
+        self.compare_targets(span, comparison, ty, a, b)
+    }
+
+    /// Returns whether values of a type contain references.
+    fn names_places(&self, ty: TypeId) -> bool {
+        match self.ty(ty) {
+            Type::Reference { .. } => true,
+            Type::Tuple(parts) => parts.iter().any(|part| self.names_places(*part)),
+            Type::Array(part, _) | Type::Option(part) => self.names_places(*part),
+            _ => false,
+        }
+    }
+
+    /// Lowers a value with the target of each reference in its place. A target in memory is read
+    /// where `guard` and the options around it hold.
+    fn targets(&mut self, ty: TypeId, value: &Val, guard: Option<MaybeConst>) -> Val {
+        match (self.ty(ty), value) {
+            (Type::Reference { to, .. }, Val::Reference(place)) => {
+                let target = match (place, guard) {
+                    (LoweredPlace::Memory { place, mem_layout, policy }, Some(guard)) => {
+                        let zeros = self.zeros(mem_layout);
+                        self.load_mem_layout(place, mem_layout, *to, *policy, Some((guard, &zeros)))
+                    }
+                    (place, _) => self.read(place, *to),
+                };
+                self.targets(*to, &target, guard)
+            }
+            (Type::Option(inner), Val::Option(some, value)) => {
+                let guard = match guard {
+                    Some(guard) => self.binary(ir::Binary::And, Scalar::Bool, guard, *some),
+                    None => *some,
+                };
+                Val::Option(*some, Box::new(self.targets(*inner, value, Some(guard))))
+            }
+            (Type::Tuple(types), Val::Tuple(parts)) => {
+                Val::Tuple(types.iter().zip(parts).map(|(ty, part)| self.targets(*ty, part, guard)).collect())
+            }
+            _ => value.clone(),
+        }
+    }
+
+    /// Lowers a comparison of values whose references [`Lowerer::targets`] has replaced.
+    fn compare_targets(&mut self, span: Span, comparison: Comparison, ty: TypeId, a: &Val, b: &Val) -> MaybeConst {
         let (strict, equal) = match comparison {
             Comparison::Eq | Comparison::Ne => {
                 let mut so_far = None;
@@ -68,6 +115,7 @@ impl<'h> Lowerer<'h> {
         }
         let calls = self.monomorphic.calls_equality(ty);
         match (self.ty(ty), a, b) {
+            (Type::Reference { to, .. }, ..) => self.equal_parts(span, comparison, *to, [a, b], so_far),
             (Type::Scalar(scalar), Val::Scalar(a), Val::Scalar(b)) => {
                 let result = self.compare(comparison, *scalar, *a, *b);
                 self.add_result(comparison, result, so_far);
@@ -108,7 +156,7 @@ impl<'h> Lowerer<'h> {
                     });
                     return;
                 }
-                let values = self.compare_values(span, comparison, *inner, a, b);
+                let values = self.compare_targets(span, comparison, *inner, a, b);
                 // The values count only if both exist. The flags have decided the result if one
                 // exists.
                 let result = match comparison {
@@ -211,6 +259,7 @@ impl<'h> Lowerer<'h> {
     /// false.
     fn ordered(&mut self, strict: Comparison, ty: TypeId, a: &Val, b: &Val, rest: TieResult) -> TieResult {
         match (self.ty(ty), a, b) {
+            (Type::Reference { to, .. }, ..) => self.ordered(strict, *to, a, b, rest),
             (Type::Scalar(scalar), Val::Scalar(a), Val::Scalar(b)) => {
                 TieResult::Value(self.ordered_scalars(strict, *scalar, *a, *b, rest))
             }

@@ -38,6 +38,11 @@ impl<'h> Lowerer<'h> {
                 let unused = self.unused_value(*element, span);
                 self.repeated(ty, "none", unused)
             }
+            // A place that nothing reads.
+            hir::Type::Reference { to, mutable: false } if self.storable(*to) => {
+                let unused = self.unused_value(*to, span);
+                Val::Reference(self.temporary_place(*to, unused))
+            }
             hir::Type::Slice { .. } | hir::Type::View { .. } => {
                 let parts = self.parts(ty).unwrap_or_default();
                 let mut parts = parts.into_iter().map(|part| self.builder.value(Op::Constant(0), part));
