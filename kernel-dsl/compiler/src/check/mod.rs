@@ -212,6 +212,8 @@ struct FunctionChecker<'a> {
     /// Where a pattern matches a value through references, so that its names are references:
     /// whether these are mutable.
     borrows: Option<bool>,
+    /// In the alternatives of a pattern after the first: the names that the first binds.
+    alternatives: Vec<(String, LocalId)>,
     /// Literals whose bits depend on an inferred type.
     literals: Vec<Literal>,
     /// Operators whose operands had no known type when they were checked.
@@ -321,6 +323,7 @@ impl<'a> FunctionChecker<'a> {
             returns,
             masks: false,
             borrows: None,
+            alternatives: Vec::new(),
             literals: Vec::new(),
             operands: Vec::new(),
             shifts: Vec::new(),

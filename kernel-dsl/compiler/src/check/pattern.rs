@@ -11,6 +11,7 @@ use super::{
 use crate::Scalar;
 use crate::hir::{self, ExprKind};
 use crate::syntax::{self, Arm, Pattern, SpanPair};
+use proc_macro2::Ident;
 
 impl FunctionChecker<'_> {
     /// Checks a pattern for values of type `ty`; its names are in scope from here on.
@@ -42,8 +43,7 @@ impl FunctionChecker<'_> {
                     let id = self.declare_borrowed(name, ty, mark);
                     return hir::Pattern::Borrowed(id, Box::new(hir::Pattern::Ignore));
                 }
-                let form = VariableForm { mutable: *mutable, unset };
-                hir::Pattern::Local(self.declare_as(form, name.to_string(), ty, mark))
+                hir::Pattern::Local(self.declare_bound(name, ty, *mutable, unset, mark))
             }
             Pattern::Tuple(parts, at) => {
                 let (types, rest) = self.tuple_parts(ty, parts, is_rest, *at);
@@ -67,25 +67,14 @@ impl FunctionChecker<'_> {
                 let mut bound = |e: &Option<Box<syntax::Expr>>| e.as_ref().map(|e| Box::new(self.expr_of_type(e, ty)));
                 hir::Pattern::Range { low: bound(low), high: bound(high), closed: *closed }
             }
-            Pattern::Any(parts, at) => {
-                let depth = self.scope.len();
-                let parts = parts.iter().map(|p| self.bind(p, ty, unset, mark)).collect();
-                if self.scope.len() != depth {
-                    self.report(
-                        *at,
-                        "alternatives separated by `|` cannot bind names in a kernel: write one arm for each",
-                    );
-                }
-                hir::Pattern::Any(parts)
-            }
+            Pattern::Any(parts, at) => self.alternatives(parts, ty, unset, *at, mark),
             Pattern::Named { name, mutable, pattern } => {
                 let at = SpanPair { first: name.span(), last: name.span(), ..mark };
                 if self.borrows.is_some() {
                     let id = self.declare_borrowed(name, ty, at);
                     return hir::Pattern::Borrowed(id, Box::new(self.bind(pattern, ty, unset, mark)));
                 }
-                let form = VariableForm { mutable: *mutable, unset };
-                let id = self.declare_as(form, name.to_string(), ty, at);
+                let id = self.declare_bound(name, ty, *mutable, unset, at);
                 hir::Pattern::Named(id, Box::new(self.bind(pattern, ty, unset, mark)))
             }
             Pattern::Some(inner, at) => {
@@ -113,10 +102,84 @@ impl FunctionChecker<'_> {
         }
     }
 
+    /// Checks `a | b`. All alternatives bind the same names, so each name is one variable.
+    fn alternatives(
+        &mut self,
+        parts: &[Pattern],
+        ty: TypeIndex,
+        unset: bool,
+        at: SpanPair,
+        mark: SpanPair,
+    ) -> hir::Pattern {
+        let outer = self.alternatives.len();
+        let depth = self.scope.len();
+        let mut first = Vec::new();
+        let mut all = Vec::with_capacity(parts.len());
+        for (i, part) in parts.iter().enumerate() {
+            all.push(self.bind(part, ty, unset, mark));
+            let names = self.scope.split_off(depth);
+            if i == 0 {
+                self.alternatives.extend(names.iter().cloned());
+                first = names;
+                continue;
+            }
+            let lacks = |of: &[(String, hir::LocalId)], name: &str| of.iter().all(|(n, _)| n != name);
+            let lacking = first.iter().find(|(n, _)| lacks(&names, n)).or(names.iter().find(|(n, _)| lacks(&first, n)));
+            if let Some((name, _)) = lacking {
+                self.report(
+                    at,
+                    format!("`{name}` is not bound by all alternatives of this pattern: bind the same names in each"),
+                );
+            }
+        }
+        self.alternatives.truncate(outer);
+        let written = |id: &hir::LocalId| {
+            let ty = self.locals[id.0 as usize].ty;
+            matches!(self.table.get(ty), Ty::Reference { mutable: true, .. })
+        };
+        if first.iter().any(|(_, id)| written(id)) {
+            self.report(
+                at,
+                "alternatives separated by `|` cannot bind names to places that are written: write one arm for each",
+            );
+        }
+        self.scope.extend(first);
+        hir::Pattern::Any(all)
+    }
+
     /// Declares a name for a reference to a value of type `to`.
-    fn declare_borrowed(&mut self, name: &proc_macro2::Ident, to: TypeIndex, mark: SpanPair) -> hir::LocalId {
+    fn declare_borrowed(&mut self, name: &Ident, to: TypeIndex, mark: SpanPair) -> hir::LocalId {
         let ty = self.table.add(Ty::Reference { to, mutable: self.borrows == Some(true) });
-        self.declare(name.to_string(), ty, mark)
+        self.declare_bound(name, ty, false, false, mark)
+    }
+
+    /// Declares a name of a pattern. A name that the first alternative binds is the same variable
+    /// in the others.
+    fn declare_bound(
+        &mut self,
+        name: &Ident,
+        ty: TypeIndex,
+        mutable: bool,
+        unset: bool,
+        mark: SpanPair,
+    ) -> hir::LocalId {
+        let Some((_, id)) = self.alternatives.iter().rev().find(|(bound, _)| name == bound).cloned() else {
+            return self.declare_as(VariableForm { mutable, unset }, name.to_string(), ty, mark);
+        };
+        let variable = &self.locals[id.0 as usize];
+        let (wanted, same) = (variable.ty, variable.mutable == mutable);
+        if !self.table.unify(ty, wanted) {
+            let (ty, wanted) = (self.named(ty), self.named(wanted));
+            self.report(mark, format!("`{name}` is a `{wanted}` in the first alternative, and a `{ty}` here"));
+        }
+        if !same {
+            self.report(
+                mark,
+                format!("`{name}` is `mut` in one alternative only: write `mut` in all of them, or in none"),
+            );
+        }
+        self.scope.push((name.to_string(), id));
+        id
     }
 
     pub(super) fn cases(
@@ -147,9 +210,79 @@ impl FunctionChecker<'_> {
                 }
             }
             self.scope.truncate(depth);
-            all.push(hir::Arm { pattern, guard, body });
+            // As in Rust, each alternative is tried with the guard, so each becomes an arm.
+            let patterns = match guard {
+                Some(_) => self.split(pattern, arm.mark),
+                None => vec![pattern],
+            };
+            for pattern in patterns {
+                all.push(hir::Arm { pattern, guard: guard.clone(), body: body.clone() });
+            }
         }
         (ExprKind::Match { value: Box::new(value), arms: all }, ty)
+    }
+}
+
+/// The largest number of alternatives of an arm with a guard, if they bind names.
+const MAX_GUARDED_ALTERNATIVES: usize = 32;
+
+impl FunctionChecker<'_> {
+    /// Returns the patterns that together match what `pattern` matches, in order, so that in none
+    /// of them an alternative binds a name.
+    fn split(&mut self, pattern: hir::Pattern, mark: SpanPair) -> Vec<hir::Pattern> {
+        let mut all = vec![pattern];
+        while let Some(at) = all.iter().position(binds_in_alternatives) {
+            let pattern = all.remove(at);
+            let split = alternatives_of(&pattern);
+            all.splice(at..at, split);
+            if all.len() > MAX_GUARDED_ALTERNATIVES {
+                self.report(
+                    mark,
+                    format!("an arm with a guard can bind names in at most {MAX_GUARDED_ALTERNATIVES} alternatives: write several arms"),
+                );
+                return Vec::new();
+            }
+        }
+        all
+    }
+}
+
+/// Returns a pattern for each alternative of the first part with alternatives that bind names.
+fn alternatives_of(pattern: &hir::Pattern) -> Vec<hir::Pattern> {
+    use hir::Pattern as P;
+    let each =
+        |inner: &P, make: &dyn Fn(Box<P>) -> P| alternatives_of(inner).into_iter().map(|p| make(Box::new(p))).collect();
+    match pattern {
+        P::Any(patterns) if patterns.iter().any(hir::Pattern::binds) => patterns.clone(),
+        P::Parts(parts) => match parts.iter().position(binds_in_alternatives) {
+            Some(at) => {
+                let with = |part| {
+                    let mut parts = parts.clone();
+                    parts[at] = part;
+                    P::Parts(parts)
+                };
+                alternatives_of(&parts[at]).into_iter().map(with).collect()
+            }
+            None => vec![pattern.clone()],
+        },
+        P::Named(id, inner) => each(inner, &|inner| P::Named(*id, inner)),
+        P::Borrowed(id, inner) => each(inner, &|inner| P::Borrowed(*id, inner)),
+        P::Some(inner) => each(inner, &P::Some),
+        P::Dereference(inner) => each(inner, &P::Dereference),
+        _ => vec![pattern.clone()],
+    }
+}
+
+/// Returns whether an alternative of `|` within the pattern binds a name.
+fn binds_in_alternatives(pattern: &hir::Pattern) -> bool {
+    use hir::Pattern as P;
+    match pattern {
+        P::Any(patterns) => patterns.iter().any(hir::Pattern::binds),
+        P::Parts(parts) => parts.iter().any(binds_in_alternatives),
+        P::Named(_, inner) | P::Borrowed(_, inner) | P::Some(inner) | P::Dereference(inner) => {
+            binds_in_alternatives(inner)
+        }
+        _ => false,
     }
 }
 

@@ -374,7 +374,7 @@ pub enum Pattern {
     /// `low..=high`, `low..high`, or a range with one bound.
     #[allow(missing_docs)]
     Range { low: Option<Box<Expr>>, high: Option<Box<Expr>>, closed: bool },
-    /// `a | b`; the alternatives bind no names.
+    /// `a | b`; all alternatives bind the same variables.
     Any(Vec<Pattern>),
     /// `name @ pattern`
     Named(LocalId, Box<Pattern>),
@@ -388,6 +388,31 @@ pub enum Pattern {
     /// `name`, or `name @ pattern`, where a value is matched through a reference: the name is a
     /// reference to the value.
     Borrowed(LocalId, Box<Pattern>),
+}
+
+impl Pattern {
+    /// Calls `f` for each variable that the pattern binds. A variable that several alternatives
+    /// bind counts once.
+    pub fn variables(&self, f: &mut dyn FnMut(LocalId)) {
+        match self {
+            Pattern::Ignore | Pattern::None | Pattern::Value(_) | Pattern::Range { .. } => {}
+            Pattern::Local(id) => f(*id),
+            Pattern::Named(id, inner) | Pattern::Borrowed(id, inner) => {
+                f(*id);
+                inner.variables(f);
+            }
+            Pattern::Parts(parts) => parts.iter().for_each(|part| part.variables(f)),
+            Pattern::Any(patterns) => patterns.iter().take(1).for_each(|pattern| pattern.variables(f)),
+            Pattern::Some(inner) | Pattern::Dereference(inner) => inner.variables(f),
+        }
+    }
+
+    /// Returns whether the pattern binds a variable.
+    pub fn binds(&self) -> bool {
+        let mut binds = false;
+        self.variables(&mut |_| binds = true);
+        binds
+    }
 }
 
 /// A case of a `match`.

@@ -12,7 +12,8 @@ impl<'h> Lowerer<'h> {
     /// Binds the names of `pattern` to the parts of a matching value.
     pub(super) fn bind(&mut self, pattern: &'h Pattern, ty: TypeId, value: Val) {
         match pattern {
-            Pattern::Ignore | Pattern::Value(_) | Pattern::Range { .. } | Pattern::Any(_) | Pattern::None => {}
+            Pattern::Ignore | Pattern::Value(_) | Pattern::Range { .. } | Pattern::None => {}
+            Pattern::Any(patterns) => self.bind_alternatives(patterns, ty, &value),
             Pattern::Local(id) => self.bind_local(*id, value),
             Pattern::Named(id, inner) => {
                 self.bind_local(*id, value.clone());
@@ -53,6 +54,102 @@ impl<'h> Lowerer<'h> {
                         self.bind(inner, *to, value);
                     }
                 }
+            }
+        }
+    }
+
+    /// Binds the names of alternatives to the parts of a value that one of them matches: those of
+    /// the first alternative that matches.
+    fn bind_alternatives(&mut self, patterns: &'h [Pattern], ty: TypeId, value: &Val) {
+        let mut variables = Vec::new();
+        patterns.iter().take(1).for_each(|pattern| pattern.variables(&mut |id| variables.push(id)));
+        for id in variables {
+            let local = &self.function().locals[id.0 as usize];
+            let (of, span) = (local.ty, local.span);
+            // A name for a reference becomes a reference to a copy of the value.
+            let copied = match *self.ty(of) {
+                hir::Type::Reference { to, mutable } => {
+                    if mutable || !self.storable(to) {
+                        self.error_with_help(
+                            span,
+                            "alternatives of a pattern cannot bind a place that is written, or a handle",
+                            "write one arm for each alternative",
+                        );
+                        continue;
+                    }
+                    Some(to)
+                }
+                _ => None,
+            };
+            let chosen = self.chosen(patterns, ty, value, id, (copied.unwrap_or(of), span));
+            let chosen = match copied {
+                Some(to) => Val::Reference(self.temporary_place(to, chosen)),
+                None => chosen,
+            };
+            self.bind_local(id, chosen);
+        }
+    }
+
+    /// Lowers the value of variable `id` in the first of `patterns` that matches. `of` is the type
+    /// of the value, and the declaration of the variable.
+    fn chosen(
+        &mut self,
+        patterns: &'h [Pattern],
+        ty: TypeId,
+        value: &Val,
+        id: hir::LocalId,
+        of: (TypeId, Span),
+    ) -> Val {
+        let Some((first, rest)) = patterns.split_first() else { return Val::Unit };
+        let test = if rest.is_empty() { None } else { self.test(first, ty, value) };
+        match test {
+            None => self.variable_in(first, ty, value, id, of).unwrap_or(Val::Unit),
+            Some(test) => self.choose_of(
+                of.0,
+                of.1,
+                test,
+                |l| l.variable_in(first, ty, value, id, of).unwrap_or(Val::Unit),
+                |l| l.chosen(rest, ty, value, id, of),
+            ),
+        }
+    }
+
+    /// Lowers the value of variable `id` where `pattern` matches; `None` if the pattern does not
+    /// bind the variable. The value of a name for a reference is that of its target.
+    fn variable_in(
+        &mut self,
+        pattern: &'h Pattern,
+        ty: TypeId,
+        value: &Val,
+        id: hir::LocalId,
+        of: (TypeId, Span),
+    ) -> Option<Val> {
+        match pattern {
+            Pattern::Ignore | Pattern::Value(_) | Pattern::Range { .. } | Pattern::None => None,
+            Pattern::Local(own) | Pattern::Named(own, _) if *own == id => Some(match value {
+                Val::Reference(place) => self.read(place, of.0),
+                value => value.clone(),
+            }),
+            Pattern::Borrowed(own, _) if *own == id => Some(value.clone()),
+            Pattern::Local(_) => None,
+            Pattern::Named(_, inner) | Pattern::Borrowed(_, inner) => self.variable_in(inner, ty, value, id, of),
+            Pattern::Parts(patterns) => {
+                let parts = self.parts_of(value.clone(), ty);
+                patterns.iter().zip(parts).find_map(|(p, (ty, part))| self.variable_in(p, ty, &part, id, of))
+            }
+            Pattern::Any(patterns) => {
+                patterns.iter().any(Pattern::binds).then(|| self.chosen(patterns, ty, value, id, of))
+            }
+            Pattern::Some(inner) => match (value, self.ty(ty)) {
+                (Val::Option(_, value), hir::Type::Option(ty)) => self.variable_in(inner, *ty, value, id, of),
+                _ => None,
+            },
+            Pattern::Dereference(inner) => {
+                let (Val::Reference(place), hir::Type::Reference { to, .. }) = (value, self.ty(ty)) else {
+                    return None;
+                };
+                let value = self.read(place, *to);
+                self.variable_in(inner, *to, &value, id, of)
             }
         }
     }
