@@ -244,6 +244,15 @@ impl<T: DeviceCopy> DeviceCopy for Option<T> {
     }
 }
 
+impl<T: DeviceCopy, E: DeviceCopy> DeviceCopy for Result<T, E> {
+    fn undefined() -> Self {
+        Ok(T::undefined())
+    }
+    fn zero() -> Self {
+        Ok(T::zero())
+    }
+}
+
 impl<T: DeviceCopy, const N: usize> DeviceCopy for [T; N] {
     fn undefined() -> Self {
         [T::undefined(); N]

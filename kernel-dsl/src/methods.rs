@@ -147,4 +147,24 @@
 //! | `is_some_and` | options | the code of the function | |
 //! | `map` | options | the code of the function | |
 //! | `map_or` | options | the code of the function, `selp` | the other value is computed in any case, and first |
+//! | `ok_or` | options | `selp` for each part | likewise: a `Result`, with the argument as its error |
 //! | `unwrap_or` | options | `selp` for each part | likewise |
+//!
+//! # Results
+//!
+//! A `Result` is a number that distinguishes `Ok` from `Err`, and the parts of value and error, in
+//! registers. `?` leaves a device function or closure with `None` or the error. `?` converts no
+//! errors: `map_err` does.
+//!
+//! | method | on | PTX | meaning and edges |
+//! |---|---|---|---|
+//! | `and_then` | results | the code of the function | |
+//! | `err` | results | `setp` | an option of the error |
+//! | `is_err` | results | `setp` | |
+//! | `is_ok` | results | `setp` | |
+//! | `is_ok_and` | results | the code of the function | |
+//! | `map` | results | the code of the function | |
+//! | `map_err` | results | the code of the function, called with the error | |
+//! | `map_or` | results | the code of the function, `selp` | the other value is computed in any case, and first |
+//! | `ok` | results | `setp` | an option of the value |
+//! | `unwrap_or` | results | `selp` for each part | likewise |

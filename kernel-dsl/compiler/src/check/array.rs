@@ -49,10 +49,15 @@ impl FunctionChecker<'_> {
                     self.expr(e, None);
                 });
                 let array = self.named(TypeIndex(receiver.ty.0));
-                let message = format!(
-                    "`{array}` has no method `{name}` in a kernel; its methods are {}",
-                    ARRAY_METHODS.join(", ")
-                );
+                let message = match name.to_string().as_str() {
+                    "iter" | "iter_mut" | "into_iter" => format!(
+                        "an iterator over an array can only be that of a `for`, perhaps with `.copied()` or `.enumerate()`: write a loop, `for x in array.{name}() {{ … }}`"
+                    ),
+                    _ => format!(
+                        "`{array}` has no method `{name}` in a kernel; its methods are {}",
+                        ARRAY_METHODS.join(", ")
+                    ),
+                };
                 self.report(SpanPair { first: name.span(), last: name.span(), ..mark }, message);
                 (ExprKind::Tuple(Vec::new()), self.wrong())
             }

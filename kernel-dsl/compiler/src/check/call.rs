@@ -271,6 +271,9 @@ impl FunctionChecker<'_> {
         if let Ty::Option(inner) = known {
             return self.option_method(receiver, inner, name, arguments, mark);
         }
+        if let Some(parts) = self.result_parts(ty) {
+            return self.result_method(receiver, parts, name, arguments, mark);
+        }
         // If the type has no method of this name, a trait may have one.
         if matches!(known, Ty::Array(..))
             && name != "len"

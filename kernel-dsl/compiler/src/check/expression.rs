@@ -131,6 +131,7 @@ impl FunctionChecker<'_> {
                 };
                 (ExprKind::Return(value), self.table.add(Ty::Never))
             }
+            E::Try(value) => self.question(value, e.mark),
             E::Refused => (ExprKind::Tuple(Vec::new()), self.wrong()),
         }
     }

@@ -116,6 +116,9 @@ pub struct CheckedModule {
 /// Checks the items of a module.
 pub fn module(module: &syntax::Module, callees: &[ItemReference]) -> Result<CheckedModule, Vec<ItemDiagnostics>> {
     let mut environment = Environment::new(None, callees);
+    if module.names_result() {
+        environment.add_result();
+    }
     let mut named: Vec<(proc_macro2::Ident, Root)> = Vec::new();
     let mut members = Vec::new();
     declare(module, &mut environment, &mut named, &mut members);

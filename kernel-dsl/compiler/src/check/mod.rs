@@ -23,6 +23,7 @@ mod nominal;
 mod operator;
 mod option;
 mod pattern;
+mod result;
 mod shared;
 mod statement;
 mod types;
@@ -88,6 +89,9 @@ pub fn kernel(
 ) -> Result<CheckedItem<hir::Program>, Vec<Diagnostic>> {
     let blank = item::blank(&kernel.function);
     let mut environment = Environment::new(Some(blank), callees);
+    if kernel.function.names_result() {
+        environment.add_result();
+    }
     let mut checker = FunctionChecker::new(&kernel.function, &ItemScope::default(), &environment);
     checker.signature();
     let usize = checker.table.scalar(Scalar::Usize);
@@ -151,6 +155,9 @@ pub fn device(
     callees: &[ItemReference],
 ) -> Result<CheckedItem<hir::DeviceLibrary>, Vec<Diagnostic>> {
     let mut environment = Environment::new(Some(item::blank(function)), callees);
+    if function.names_result() {
+        environment.add_result();
+    }
     let mut checker = FunctionChecker::new(function, &ItemScope::default(), &environment);
     checker.signature();
     let mut body = checker.body();

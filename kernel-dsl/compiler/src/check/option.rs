@@ -52,7 +52,7 @@ impl FunctionChecker<'_> {
         let name = name.to_string();
         let wanted = match name.as_str() {
             "is_some" | "is_none" | "copied" => 0,
-            "unwrap_or" | "map" | "and_then" | "is_some_and" => 1,
+            "unwrap_or" | "map" | "and_then" | "is_some_and" | "ok_or" => 1,
             "map_or" => 2,
             _ => {
                 let message = match name.as_str() {
@@ -97,14 +97,21 @@ impl FunctionChecker<'_> {
         let option = self.keep(&mut statements, receiver);
         let default = match name.as_str() {
             "unwrap_or" => Some(self.expr_of_type(&arguments[0], inner)),
-            "map_or" => Some(self.expr(&arguments[0], None)),
+            "map_or" | "ok_or" => Some(self.expr(&arguments[0], None)),
             _ => None,
         };
         let default = default.map(|d| self.keep(&mut statements, d));
         let found = self.declare_temporary("found", inner);
         let value = at(ExprKind::Local(found), inner);
+        let mut default = default;
         let (some, result) = if name == "unwrap_or" {
             (value, inner)
+        } else if name == "ok_or"
+            && let Some(error) = default.take()
+        {
+            let (ok, failed, ty) = self.ok_or(value, error, mark);
+            default = Some(failed);
+            (ok, ty)
         } else {
             let returns = match (&default, name.as_str()) {
                 (Some(d), _) => TypeIndex(d.ty.0),
@@ -153,7 +160,7 @@ impl FunctionChecker<'_> {
     }
 
     /// Binds the value of `e` to a new variable. Returns the variable.
-    fn keep(&mut self, statements: &mut Vec<Statement>, e: Expr) -> Expr {
+    pub(super) fn keep(&mut self, statements: &mut Vec<Statement>, e: Expr) -> Expr {
         let (ty, span) = (e.ty, e.span);
         let id = self.declare_temporary("option", TypeIndex(ty.0));
         statements.push(Statement::Let { pattern: Pattern::Local(id), value: Some(e), span });

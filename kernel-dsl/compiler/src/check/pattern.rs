@@ -210,7 +210,7 @@ impl FunctionChecker<'_> {
                 }
             }
             self.scope.truncate(depth);
-            // As in Rust, each alternative is tried with the guard, so each becomes an arm.
+            // Rust tests the guard with each alternative, so each becomes an arm.
             let patterns = match guard {
                 Some(_) => self.split(pattern, arm.mark),
                 None => vec![pattern],

@@ -1,6 +1,6 @@
 //! Compares the table of methods with the chapter on methods, `kernel-dsl/src/methods.rs`.
 
-use super::{ARRAY_METHODS, METHODS, OPTION_METHODS, Receiver};
+use super::{ARRAY_METHODS, METHODS, OPTION_METHODS, RESULT_METHODS, Receiver};
 use std::collections::BTreeSet;
 
 const CHAPTER: &str = include_str!("../../../src/methods.rs");
@@ -31,7 +31,8 @@ fn the_chapter_of_methods_and_the_checker_agree() {
     let of_numbers = METHODS.iter().filter_map(|m| Some((m.name, word(m.on)?)));
     let of_arrays = ARRAY_METHODS.iter().map(|name| (*name, "arrays"));
     let of_options = OPTION_METHODS.iter().map(|name| (*name, "options"));
-    let all = of_numbers.chain(of_arrays).chain(of_options);
+    let of_results = RESULT_METHODS.iter().map(|name| (*name, "results"));
+    let all = of_numbers.chain(of_arrays).chain(of_options).chain(of_results);
     let known: BTreeSet<_> = all.map(|(name, on)| (name.to_string(), on.to_string())).collect();
     let missing: Vec<_> = known.difference(&written).collect();
     let unknown: Vec<_> = written.difference(&known).collect();

@@ -405,12 +405,16 @@ pub const ARRAY_METHODS: &[&str] = &["len", "map"];
 
 /// The methods of `Option`.
 pub const OPTION_METHODS: &[&str] =
-    &["is_some", "is_none", "is_some_and", "unwrap_or", "map", "map_or", "and_then", "copied"];
+    &["is_some", "is_none", "is_some_and", "unwrap_or", "map", "map_or", "and_then", "ok_or", "copied"];
+
+/// The methods of `Result`.
+pub const RESULT_METHODS: &[&str] =
+    &["is_ok", "is_err", "is_ok_and", "ok", "err", "unwrap_or", "map", "map_err", "map_or", "and_then"];
 
 /// Returns whether a method of this name takes a closure, so that its argument may be the path of a
 /// function.
 pub fn method_takes_closure(name: &str) -> bool {
-    matches!(name, "map" | "copy_async_map" | "map_or" | "and_then" | "is_some_and")
+    matches!(name, "map" | "copy_async_map" | "map_or" | "map_err" | "and_then" | "is_some_and" | "is_ok_and")
         || METHODS.iter().any(|m| m.name == name && m.parameters.contains(&Type::CombineFn))
 }
 

@@ -6,7 +6,8 @@
 //! syntax tree: names are strings here.
 //!
 //! * [`FUNCTIONS`]: functions of the prelude, such as `block::sum`.
-//! * [`METHODS`], [`ARRAY_METHODS`], [`OPTION_METHODS`]: methods of the built-in types.
+//! * [`METHODS`], [`ARRAY_METHODS`], [`OPTION_METHODS`], [`RESULT_METHODS`]: methods of the
+//!   built-in types.
 //! * [`SHARED_CONSTRUCTORS`]: constructors of arrays in shared memory.
 //! * [`constant`]: associated constants, such as `f32::INFINITY`.
 //! * [`operator_trait`]: traits of Rust whose operators a device type can implement.
@@ -31,7 +32,9 @@ pub use constants::constant;
 pub use foreign::{foreign_access, foreign_function, foreign_number_method, foreign_variable, missing_item};
 pub use functions::{FUNCTIONS, Integers, PreludeFunction, dot_product, is_from_fn, is_size_of, owns, takes_closure};
 pub use inexact::inexact;
-pub use methods::{ARRAY_METHODS, LanguageMethod, METHODS, OPTION_METHODS, Receiver, method_takes_closure};
+pub use methods::{
+    ARRAY_METHODS, LanguageMethod, METHODS, OPTION_METHODS, RESULT_METHODS, Receiver, method_takes_closure,
+};
 pub use operators::{operator_trait, traits_of, unsupported_trait};
 pub use shared::{MAX_SHARED_RANK, SHARED_CONSTRUCTORS, SharedConstructor, SharedParameter};
 pub use signature::SignatureType;

@@ -1,6 +1,6 @@
 //! All built-in names as one list, for the documentation and for tests that compare with it.
 
-use super::{ARRAY_METHODS, FUNCTIONS, METHODS, OPTION_METHODS, Receiver, SHARED_CONSTRUCTORS};
+use super::{ARRAY_METHODS, FUNCTIONS, METHODS, OPTION_METHODS, RESULT_METHODS, Receiver, SHARED_CONSTRUCTORS};
 
 /// A built-in name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -22,7 +22,8 @@ pub fn words() -> Vec<BuiltinName> {
     let methods = METHODS.iter().map(|m| BuiltinName::Method { on: receiver(m.on), name: m.name });
     let arrays = ARRAY_METHODS.iter().map(method("Array"));
     let options = OPTION_METHODS.iter().map(method("Option"));
-    functions.chain(constructors).chain(methods).chain(arrays).chain(options).collect()
+    let results = RESULT_METHODS.iter().map(method("Result"));
+    functions.chain(constructors).chain(methods).chain(arrays).chain(options).chain(results).collect()
 }
 
 fn receiver(on: Receiver) -> &'static str {

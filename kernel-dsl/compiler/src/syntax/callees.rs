@@ -6,7 +6,7 @@
 
 use super::{
     Assignee, Block, Expr, ExprKind, Function, Generic, GenericKind, InstanceArgument, Item, Kernel, Module, Path,
-    Pattern, SpanPair, Statement, TraitBound, TraitItem, Type, TypeKind, TypeOrConst,
+    Pattern, Segment, SpanPair, Statement, TraitBound, TraitItem, Type, TypeKind, TypeOrConst,
 };
 use crate::Scalar;
 use crate::language;
@@ -19,6 +19,13 @@ impl Function {
         let mut callees = CalleeCollector::default();
         callees.function(self);
         callees.paths()
+    }
+
+    /// Returns whether the signature or body names `Result` or makes one.
+    pub(crate) fn names_result(&self) -> bool {
+        let mut callees = CalleeCollector::default();
+        callees.function(self);
+        callees.result
     }
 }
 
@@ -59,6 +66,16 @@ impl Module {
         callees.paths()
     }
 
+    /// Returns whether an item names `Result` or makes one.
+    pub(crate) fn names_result(&self) -> bool {
+        let mut callees = CalleeCollector::default();
+        callees.scope.extend(self.names());
+        for item in &self.items {
+            callees.item(item);
+        }
+        callees.result
+    }
+
     /// Returns the names that the module defines.
     fn names(&self) -> impl Iterator<Item = String> {
         self.items.iter().filter_map(|item| match item {
@@ -77,6 +94,23 @@ impl Path {
         format!("{}{}", if self.global { "::" } else { "" }, self.name())
     }
 
+    /// Returns the path of a variant of `Result` with the name of the enum: `Result::Ok` for `Ok`.
+    pub(super) fn with_result(mut self) -> Path {
+        if !self.global
+            && let [variant] = self.segments.as_slice()
+            && (variant.name == "Ok" || variant.name == "Err")
+        {
+            let name = proc_macro2::Ident::new("Result", variant.name.span());
+            self.segments.insert(0, Segment { name, arguments: Vec::new() });
+        }
+        self
+    }
+
+    /// Returns whether the path names `Result` of Rust's prelude.
+    fn is_result(&self) -> bool {
+        matches!(self.written().as_str(), "Result" | "std::result::Result" | "core::result::Result")
+    }
+
     fn to_syn(&self) -> syn::Path {
         syn::Path {
             leading_colon: self.global.then(|| syn::Token![::](self.mark.first)),
@@ -88,6 +122,8 @@ impl Path {
 #[derive(Default)]
 struct CalleeCollector {
     found: Vec<Path>,
+    /// Whether `Result` is named.
+    result: bool,
     /// Names of variables, generic parameters and the module's own items, innermost last.
     scope: Vec<String>,
 }
@@ -100,6 +136,10 @@ impl CalleeCollector {
     fn named(&mut self, path: Path) {
         let first = path.segments.first().map(|s| s.name.to_string()).unwrap_or_default();
         let own = !path.global && self.scope.contains(&first) || first == "Self";
+        if !own && path.is_result() {
+            self.result = true;
+            return;
+        }
         if !own && !&path.is_builtin() && self.found.iter().all(|p| p.written() != path.written()) {
             self.found.push(path);
         }
@@ -319,7 +359,7 @@ impl CalleeCollector {
             ExprKind::Integer(..) | ExprKind::Float(..) | ExprKind::Bool(_) => {}
             ExprKind::Path(path) => self.value(path),
             ExprKind::Continue { .. } | ExprKind::Refused => {}
-            ExprKind::Unary(_, a) | ExprKind::Field(a, _) => self.expr(a),
+            ExprKind::Unary(_, a) | ExprKind::Field(a, _) | ExprKind::Try(a) => self.expr(a),
             ExprKind::Cast(a, ty) => {
                 self.expr(a);
                 self.ty(ty);
@@ -363,6 +403,7 @@ impl CalleeCollector {
             | ExprKind::Array(list) => list.iter().for_each(|e| self.expr(e)),
             ExprKind::Method { receiver, name, generics, arguments } => {
                 self.expr(receiver);
+                self.result |= name == "ok_or";
                 generics.iter().for_each(|g| self.argument(g));
                 match language::method_takes_closure(&name.to_string()) {
                     true => self.values(arguments),

@@ -54,7 +54,7 @@ impl Reader {
             syn::Expr::Lit(l) => self.literal(&l.lit),
             syn::Expr::Path(p) if p.qself.is_none() => match foreign::variable(&p.path) {
                 Some(message) => self.refused(&p.path, &message),
-                None => ExprKind::Path(self.path(&p.path)),
+                None => ExprKind::Path(self.path(&p.path).with_result()),
             },
             syn::Expr::Paren(p) => self.expression(&p.expr).kind,
             syn::Expr::Group(g) => self.expression(&g.expr).kind,
@@ -64,7 +64,7 @@ impl Reader {
             syn::Expr::Cast(c) => ExprKind::Cast(self.boxed(&c.expr), self.ty(&c.ty)),
             syn::Expr::Call(c) => match &*c.func {
                 syn::Expr::Path(p) if p.qself.is_none() => {
-                    let path = self.path(&p.path);
+                    let path = self.path(&p.path).with_result();
                     if matches!(path.name().as_str(), "std::mem::swap" | "core::mem::swap" | "mem::swap") {
                         return self.swap(c);
                     }
@@ -152,9 +152,11 @@ impl Reader {
                 fields: s.fields.iter().map(|f| (member(&f.member), self.expression(&f.expr))).collect(),
                 rest: s.rest.as_ref().map(|e| self.boxed(e)),
             },
-            syn::Expr::Try(t) => {
-                self.refused(&t.question_token, "`?` is not supported in kernels: use `match`, `if let`, `let … else` or `unwrap_or`, and write `return None`")
-            }
+            syn::Expr::Try(t) if self.in_kernel => self.refused(
+                &t.question_token,
+                "`?` leaves a function that returns an `Option` or a `Result`, and a kernel returns nothing: use `match`, `if let`, `unwrap_or` or `let … else { return };`",
+            ),
+            syn::Expr::Try(t) => ExprKind::Try(self.boxed(&t.expr)),
             syn::Expr::Unsafe(u) => {
                 self.refused(&u.unsafe_token, "`unsafe` is not supported in kernels: remove it; the oracle checks every memory access")
             }
@@ -289,6 +291,8 @@ impl Reader {
         if c.asyncness.is_some() || c.constness.is_some() || c.lifetimes.is_some() {
             return self.refused(c, "this form of closure is not supported in kernels: write `|a, b| …`");
         }
+        // `?` leaves the closure.
+        let outside = std::mem::take(&mut self.in_kernel);
         let parameters = c.inputs.iter().map(|p| {
             let (pattern, ty) = match p {
                 syn::Pat::Type(t) => (self.pattern(&t.pat), Some(self.ty(&t.ty))),
@@ -301,7 +305,9 @@ impl Reader {
             syn::ReturnType::Default => None,
             syn::ReturnType::Type(_, ty) => Some(self.ty(ty)),
         };
-        ExprKind::Closure { parameters, returns, body: self.boxed(&c.body) }
+        let body = self.boxed(&c.body);
+        self.in_kernel = outside;
+        ExprKind::Closure { parameters, returns, body }
     }
 }
 

@@ -374,6 +374,8 @@ pub enum ExprKind {
     Cast(Box<Expr>, Type),
     /// `path(arguments)`
     Call(Path, Vec<Expr>),
+    /// `value?`
+    Try(Box<Expr>),
     /// `receiver.name::<generics>(arguments)`
     Method {
         receiver: Box<Expr>,
@@ -531,6 +533,8 @@ pub fn kernel(attribute: TokenStream, item: &ItemFn) -> Result<Kernel, syn::Erro
             reader.refuse(syn::Error::new_spanned(closure, message));
         }
     }
+    reader.in_kernel = true;
+    let function = reader.function(item);
     for input in &item.sig.inputs {
         if let syn::FnArg::Typed(input) = input
             && !matches!(&*input.pat, syn::Pat::Wild(_))
@@ -540,7 +544,6 @@ pub fn kernel(attribute: TokenStream, item: &ItemFn) -> Result<Kernel, syn::Erro
             reader.refuse(syn::Error::new_spanned(&input.pat, message));
         }
     }
-    let function = reader.function(item);
     let kernel = reader.attributes(attribute, item, function);
     reader.finish(kernel)
 }
@@ -571,6 +574,8 @@ struct Reader {
     depth: u32,
     /// Whether an expression was refused for its depth.
     is_too_deep: bool,
+    /// Whether `?` would leave a kernel.
+    in_kernel: bool,
     /// The allowances of statements that have not been read yet.
     allowing: Vec<syn::Attribute>,
     /// The allowances that have been read.
@@ -589,6 +594,7 @@ impl Reader {
             refused: None,
             depth: 0,
             is_too_deep: false,
+            in_kernel: false,
             allowing: Vec::new(),
             allowances: Vec::new(),
         }

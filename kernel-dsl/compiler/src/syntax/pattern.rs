@@ -51,7 +51,7 @@ impl Reader {
                 mark: self.mark(s),
             },
             Pat::TupleStruct(t) if t.qself.is_none() => Pattern::Struct {
-                path: self.path(&t.path),
+                path: self.path(&t.path).with_result(),
                 fields: t.elems.iter().enumerate().map(|(i, p)| (Member::Index(i as u32), self.pattern(p))).collect(),
                 rest: false,
                 mark: self.mark(t),
