@@ -148,13 +148,13 @@ pub fn swapped(y: &mut [f32]) {
     y.swap(0, 1);
 }
 
-/// `array.iter()`
+/// `array.iter().sum()`: chains of iterators
 #[kernel(block = 32, grid = 1)]
 pub fn array_iterated(y: &mut [f32]) {
-    let v = [1.0, 2.0];
-    for x in v.iter() {
-        y[0] += *x;
-    }
+    let v = [1.0f32, 2.0];
+    let squares = v.iter().map(|x| x * x);
+    let sum: f32 = squares.sum();
+    y[0] = sum;
 }
 
 /// `bool` in a buffer

@@ -109,10 +109,10 @@ pub fn trusting(y: &mut [f32]) {
     unsafe { y[0] = 1.0 };
 }
 
-/// `?`
-#[device]
-pub fn question(x: Option<f32>) -> Option<f32> {
-    Some(x? + 1.0)
+/// `?` in a kernel
+#[kernel(block = 32, grid = 1)]
+pub fn question(y: &mut [f32]) {
+    y[0] = y.get(1).copied()? + 1.0;
 }
 
 /// `async` blocks
@@ -199,10 +199,10 @@ pub fn opaque_result(x: f32) -> impl Copy {
     x
 }
 
-/// A pattern as a parameter
-#[device]
-pub fn pattern_parameter((a, b): (f32, f32)) -> f32 {
-    a + b
+/// A pattern as a parameter of a kernel
+#[kernel(block = 32, grid = 1)]
+pub fn pattern_parameter((a, b): (f32, f32), y: &mut [f32]) {
+    y[0] = a + b;
 }
 
 /// `async fn`

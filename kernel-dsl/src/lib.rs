@@ -559,6 +559,10 @@
 //! destructure an option. The [methods](methods#options) of Rust's `Option` that cannot panic are
 //! available.
 //!
+//! `Result<T, E>` is a number, and the parts of `T` and `E`, in registers. In device functions and
+//! closures, `?` returns `None` or the error. The [methods](methods#results) of Rust's `Result` are
+//! those that cannot panic.
+//!
 //! # The language
 //!
 //! A kernel is Rust and means what a Rust reader expects. rustc checks the kernel against the items
@@ -570,16 +574,17 @@
 //!   floats [`f16`](half::f16) and [`bf16`](half::bf16), with the methods that [`half`] lists. A
 //!   `u128` is two words of 64 bits ([`methods`](mod@methods) states the cost). Tuples and
 //!   arrays of these types live in registers, and arrays of [`thread::local`] in local memory.
-//!   Further types are `Option`, `#[device]` structs and enums, and slices, views and handles as
-//!   above. Elements of buffers are the numbers except `usize`, arrays of numbers, and `repr(C)`
-//!   structs. Shared memory also holds `bool`, `usize`, tuples and other structs. A part of an
-//!   element is a place: `w[(row, b)].qs[j]` loads one number.
+//!   Further types are `Option`, `Result`, `#[device]` structs and enums, and slices, views and
+//!   handles as above. Elements of buffers are the numbers except `usize`, arrays of numbers, and
+//!   `repr(C)` structs. Shared memory also holds `bool`, `usize`, tuples and other structs. A part
+//!   of an element is a place: `w[(row, b)].qs[j]` loads one number.
 //! * **Statements**: `let` with tuple and array patterns; plain, destructuring and compound
 //!   assignment; `if` and `while` with conditions and `let`s joined by `&&`; `match` with numbers,
 //!   ranges, tuples, arrays, `|`, bindings and guards, also of a value behind a reference; `loop`;
 //!   labels on loops and blocks; `break`, `continue`, `return`; and `const { assert!(…) }`.
 //! * **Iterators** of a `for`: `a..b` and `a..=b` with `.step_by(n)` and `.rev()`;
-//!   [`block::share`], [`block::stride`] and [`grid::stride`]; register arrays. All accept
+//!   [`block::share`], [`block::stride`] and [`grid::stride`]; register arrays, and references to
+//!   their elements by `&array`, `&mut array`, `.iter()` and `.iter_mut()`. All accept
 //!   `.enumerate()`, and [`unroll`], [`unroll_by`] or [`rolled`] around them.
 //! * **Arrays**: `[x; N]`, `[a, b]`, `std::array::from_fn(|i| …)`, `.map(|x| …)`, `.len()`;
 //!   `size_of::<T>()`.

@@ -57,6 +57,7 @@
 //! |---|---|---|---|
 //! | `Some(x)`, `None` | `setp.gt.u32`, 2 `selp.u32` | sm_61 | 1, 1/2 |
 //! | `o == p` | `setp.gt.u32`, 2 `selp.u32`, `setp.eq.u32`, `not.pred`, `or.pred`, `and.pred` | sm_61 | 1, 1/2 |
+//! | `o == p`, of references | `setp.gt.u32`, 2 `selp.u32`, `setp.eq.u32` | sm_61 | 1, 1/2 |
 //! | `o.is_some()` | `setp.gt.u32`, `selp.u32` | sm_61 | 1, 1/2 |
 //! | `o.is_none()` | `setp.gt.u32`, `not.pred`, `selp.u32` | sm_61 | 1, 1/2 |
 //! | `o.is_some_and(\|x\| …)` | `setp.gt.u32`, 2 `selp.u32`, 2 `bra`, `and.b32`, `setp.eq.u32`, `mov.pred` | sm_61 | 1, 1/2, branch |
@@ -64,6 +65,26 @@
 //! | `o.map(\|x\| …)` | `setp.gt.u32`, 3 `selp.u32`, `shl.b32` | sm_61 | 1, 1/2 |
 //! | `o.map_or(x, \|x\| …)` | `setp.gt.u32`, 2 `selp.u32`, `add.u32` | sm_61 | 1, 1/2 |
 //! | `o.and_then(\|x\| …)` | 2 `setp.gt.u32`, 4 `selp.u32`, `sub.u32`, `and.pred` | sm_61 | 1, 1/2 |
+//! | `o.ok_or(e)` | `setp.gt.u32`, 4 `selp.u32`, `add.u32`, `selp.s32`, `setp.eq.s32` | sm_61 | 1, 1/2 |
+//! | `o?` | `sub.u32`, `setp.ge.u32`, 3 `bra`, 2 `mov.u32`, 2 `mov.pred`, `mul.lo.u32`, `selp.u32` | sm_61 | 1, 1/2, sequence, branch |
+//!
+//! # Results
+//!
+//! | construct | PTX | from | rate |
+//! |---|---|---|---|
+//! | `Ok(x)`, `Err(e)` | `setp.gt.u32`, `selp.s32`, 3 `selp.u32`, `setp.eq.s32`, `shl.b32` | sm_61 | 1, 1/2 |
+//! | `r == s` | `setp.gt.u32`, `selp.s32`, 3 `selp.u32`, `setp.eq.s32`, 2 `setp.eq.u32`, 2 `and.pred` | sm_61 | 1, 1/2 |
+//! | `r?` | `sub.u32`, `setp.ge.u32`, `selp.s32`, 2 `selp.u32`, 2 `setp.eq.s32`, 3 `bra`, 2 `mov.u32`, 2 `mov.s32`, `mul.lo.u32` | sm_61 | 1, 1/2, sequence, branch |
+//! | `r.is_ok()` | `setp.gt.u32`, `selp.s32`, `setp.eq.s32`, `selp.u32` | sm_61 | 1, 1/2 |
+//! | `r.is_err()` | `setp.gt.u32`, `selp.s32`, `setp.eq.s32`, `not.pred`, `selp.u32` | sm_61 | 1, 1/2 |
+//! | `r.is_ok_and(\|x\| …)` | `setp.gt.u32`, `selp.s32`, 2 `selp.u32`, `setp.eq.s32`, 2 `bra`, `and.b32`, `setp.eq.u32`, `mov.pred` | sm_61 | 1, 1/2, branch |
+//! | `r.ok()` | `setp.gt.u32`, `selp.s32`, 3 `selp.u32`, `setp.eq.s32` | sm_61 | 1, 1/2 |
+//! | `r.err()` | `setp.gt.u32`, `selp.s32`, 3 `selp.u32`, `setp.eq.s32` | sm_61 | 1, 1/2 |
+//! | `r.unwrap_or(x)` | `setp.gt.u32`, `selp.s32`, 2 `selp.u32`, `add.u32`, `setp.eq.s32` | sm_61 | 1, 1/2 |
+//! | `r.map(\|x\| …)` | `setp.gt.u32`, 2 `selp.s32`, 3 `selp.u32`, 2 `setp.eq.s32`, `shl.b32` | sm_61 | 1, 1/2 |
+//! | `r.map_err(\|e\| …)` | `setp.gt.u32`, 2 `selp.s32`, 5 `selp.u32`, 2 `setp.eq.s32`, `mul.lo.u32` | sm_61 | 1, 1/2, sequence |
+//! | `r.map_or(x, \|x\| …)` | `setp.gt.u32`, `selp.s32`, 2 `selp.u32`, `setp.eq.s32`, `add.u32` | sm_61 | 1, 1/2 |
+//! | `r.and_then(\|x\| …)` | 2 `setp.gt.u32`, 3 `selp.s32`, 4 `selp.u32`, 2 `setp.eq.s32`, `sub.u32` | sm_61 | 1, 1/2 |
 //!
 //! # Integers
 //!
@@ -312,6 +333,7 @@
 //! | `match`, of numbers | 3 `setp.eq.u32`, 3 `selp.u32` | sm_61 | 1, 1/2 |
 //! | `1..=4`, `5..` | `setp.lt.u32`, `setp.le.u32`, 2 `selp.u32` | sm_61 | 1, 1/2 |
 //! | `p \| q` | 5 `setp.eq.u32`, 3 `or.pred`, `shl.b32`, 2 `selp.u32` | sm_61 | 1, 1/2 |
+//! | `Some(x) \| Other(x)`, alternatives that bind | 4 `setp.eq.u32`, 2 `or.pred`, 3 `selp.u32`, `mul.lo.u32` | sm_61 | 1, 1/2, sequence |
 //! | `x @ 1..=4` | `setp.ge.u32`, `setp.le.u32`, `and.pred`, `mul.lo.u32`, `selp.u32` | sm_61 | 1, 1/2, sequence |
 //! | `x if …` | `shl.b32`, `setp.gt.u32`, `sub.u32`, `setp.eq.u32`, 2 `selp.u32` | sm_61 | 1, 1/2 |
 //! | `(p, q)` | `and.b32`, 4 `setp.eq.u32`, `and.pred`, 3 `selp.u32` | sm_61 | 1, 1/2 |
@@ -338,6 +360,8 @@
 //! | `for i in a..=b` | `cvt.u64.u32`, 2 `add.u64`, `mov.u64`, `mov.u32`, `setp.ge.u64`, 2 `bra`, `cvt.u32.u64`, `mul.lo.u32`, `add.u32`, `rem.u32`, `setp.lt.u64` | sm_61 | 1, 1/2, sequence, branch |
 //! | `.enumerate()` | `min.u32`, `sub.u32`, 2 `mov.u32`, `setp.ge.u32`, 2 `bra`, 3 `add.u32`, `mul.lo.u32`, `setp.lt.u32` | sm_61 | 1, 1/2, sequence, branch |
 //! | `for x in array` | 2 `shl.b32`, 2 `add.u32` | sm_61 | 1, 1/2 |
+//! | `for x in &array`, `array.iter()` | 2 `shl.b32`, 4 `add.u32` | sm_61 | 1, 1/2 |
+//! | `for x in &mut array` | 2 `add.u32`, `mul.lo.u32` | sm_61 | 1, sequence |
 //! | `unroll(a..b)` | 4 `shl.b32`, 3 `add.u32` | sm_61 | 1, 1/2 |
 //! | `unroll_by::<N>(a..b)` | `min.u32`, `sub.u32`, `shr.u32`, `and.b32`, `setp.ne.u32`, `selp.u32`, 6 `add.u32`, `shl.b32`, 3 `mov.u32`, `setp.ge.u32`, 4 `bra`, 3 `mul.lo.u32`, 2 `setp.lt.u32` | sm_61 | 1, 1/2, sequence, branch |
 //! | `rolled(a..b)` | `mov.s32`, `shl.b32`, `mov.b32`, `add.u32`, `add.s32`, `setp.lt.s32`, `bra` | sm_61 | 1, 1/2, branch |
@@ -352,6 +376,7 @@
 //! | `impl Fn(A) -> B` | 2 `add.u32` | sm_61 | 1 |
 //! | a function's path for `impl Fn` | 2 `mul.lo.u32` | sm_61 | sequence |
 //! | `&mut` parameters | 2 `add.u32` | sm_61 | 1 |
+//! | a pattern as a parameter | 2 `add.u32`, `mul.lo.u32` | sm_61 | 1, sequence |
 //! | `return` | `setp.gt.u32`, 2 `bra`, 2 `mov.u32`, `add.u32` | sm_61 | 1, 1/2, branch |
 //! | generic over a constant | 2 `add.u32` | sm_61 | 1 |
 //! | generic over types | none | sm_61 |  |

@@ -16,6 +16,8 @@
 //! | `f16`, `bf16` | from the crate `half`; arithmetic is in `f32`, with rounded results | `f16`, `bf16` |
 //! | tuples, arrays | in registers | `(A, B)`, `[[T; N]; M]` |
 //! | `Option` | with the methods that cannot panic | `Some(x)`, `None`, `o.map_or(x, \|x\| …)` |
+//! | `Result` | with the methods that cannot panic | `Ok(x)`, `Err(e)`, `r.map_err(\|e\| …)` |
+//! | `?` | of options and results, in device functions and closures; converts no errors | `o?`, `r?` |
 //! | slices | as parameters of kernels, in global memory | `x[i]`, `x.get(i).copied()` |
 //! | references | to variables and elements, as parameters; a `&mut` refers to the caller's variable | `&mut x`, `&mut` parameters |
 //! | operators, and assignment operators | integers wrap, which the oracle reports | `a + b`, `a += b`, and each operator that assigns |
@@ -23,9 +25,9 @@
 //! | methods of numbers | those of `methods` | `a.rotate_left(b)`, `a.mul_add(b, c)` |
 //! | `let`, shadowing, destructuring, `let … else` | as in Rust | shadowing, `(x, y) = (y, x)`, `let … else` |
 //! | blocks, `if`, `match` as values | as in Rust | `{ … }`, a block as a value, `match`, of numbers |
-//! | patterns | of numbers, ranges, tuples, arrays, structs, options; `\|`, `@`, guards | `1..=4`, `5..`, `x @ 1..=4`, `x if …`, `[p, .., q]` |
+//! | patterns | of numbers, ranges, tuples, arrays, structs, enums; `\|`, `@`, guards; also as parameters of device functions | `1..=4`, `5..`, `x @ 1..=4`, `x if …`, `[p, .., q]`, `Some(x) \| Other(x)`, alternatives that bind, a pattern as a parameter |
 //! | `if let`, `while let`, chains of these with `&&` | as in Rust | `if let … && …`, `while let` |
-//! | `loop`, `while`, `for`, labels, `break` with a value | a `for` iterates over ranges, arrays and the language's own iterators | `loop`, `break` with a value, `for x in array`, `(a..b).rev()`, `for i in a..=b` |
+//! | `loop`, `while`, `for`, labels, `break` with a value | a `for` iterates over ranges, arrays and the language's own iterators | `loop`, `break` with a value, `for x in array`, `for x in &array`, `array.iter()`, `(a..b).rev()`, `for i in a..=b` |
 //! | functions | `#[device]`, from any module or crate; always inlined | a call of a `#[device] fn`, `return` |
 //! | closures, `impl Fn` | names for code that is inlined | `\|x\| …`, `impl Fn(A) -> B` |
 //! | `const`, in bodies and modules | as in Rust | `const NAME: T = …;`, `#[device] const` |
@@ -63,7 +65,7 @@
 //! | A width or precision in the message of an assertion | a message of a kernel shows values by `{}`, `{:?}`, `{:x}` and `{:#x}`: remove width, precision and other formats |
 //! | `dbg!` | the macro `dbg!` is not supported in kernels: use `log!`, which prints a line with the block and thread |
 //! | `unsafe` | `unsafe` is not supported in kernels: remove it; the oracle checks every memory access |
-//! | `?` | `?` is not supported in kernels: use `match`, `if let`, `let … else` or `unwrap_or`, and write `return None` |
+//! | `?` in a kernel | `?` leaves a function that returns an `Option` or a `Result`, and a kernel returns nothing: use `match`, `if let`, `unwrap_or` or `let … else { return };` |
 //! | `async` blocks | `async` is not supported in kernels |
 //! | `const { … }` as a value | a `const` block in a kernel must be a statement that contains only `assert!(…)` |
 //! | A function in a body | items inside a function body are not supported: move this item out and mark it `#[device]` |
@@ -77,7 +79,7 @@
 //! | `dyn Trait` | this type is not supported in kernels; supported are numbers, `bool`, tuples, arrays, slices, `View`, `ViewMut` and `Shared` |
 //! | `impl Trait` for other traits than closures' | `impl Trait` is supported only for closure parameters, such as `impl Fn(f32, usize) -> f32`: name the type, or add a generic parameter `T: Trait` |
 //! | `impl Trait` as a result | `impl Trait` is supported only for closure parameters, such as `impl Fn(f32, usize) -> f32`: name the type, or add a generic parameter `T: Trait` |
-//! | A pattern as a parameter | a parameter must be a plain name: destructure it with `let` in the body |
+//! | A pattern as a parameter of a kernel | a parameter of a kernel must be a plain name: destructure it with `let` in the body |
 //! | `async fn` | a device function cannot be `async`: remove it; nothing in a kernel can be awaited |
 //! | `unsafe fn` | a device function cannot be `unsafe`: remove it; the oracle checks every memory access |
 //! | `extern "C" fn` | a device function cannot declare an ABI: remove `extern` |
@@ -113,8 +115,8 @@
 //! | `option.unwrap()` | `Option::unwrap` is not supported in kernels: write `unwrap_or(…)`, or `let Some(x) = … else { return };` |
 //! | `"{pair:?}"`, an array in the message of an assertion | the message of an assertion shows numbers and `bool`, not `[f32; 2]`: show its parts |
 //! | `log!("{pair:?}")`, of an array | `log!` shows numbers and `bool`, not `[f32; 2]`: show its parts |
-//! | `option.unwrap_or_default()` | `Option` has no method `unwrap_or_default` in a kernel; its methods are is_some, is_none, is_some_and, unwrap_or, map, map_or, and_then, copied |
-//! | `option.filter(\|x\| …)`, and other methods of options | `Option` has no method `filter` in a kernel; its methods are is_some, is_none, is_some_and, unwrap_or, map, map_or, and_then, copied |
+//! | `option.unwrap_or_default()` | `Option` has no method `unwrap_or_default` in a kernel; its methods are is_some, is_none, is_some_and, unwrap_or, map, map_or, and_then, ok_or, copied |
+//! | `option.filter(\|x\| …)`, and other methods of options | `Option` has no method `filter` in a kernel; its methods are is_some, is_none, is_some_and, unwrap_or, map, map_or, and_then, ok_or, copied |
 //! | `x.sin()`, `x.exp()`: the host's mathematics | `f32::sin` is not available in kernels (host-dependent result); use `math::sin` (bit-exact) or `fast::sin` (hardware approximation) |
 //! | `x.powi(n)`, `x.powf(y)` | `f32::powi` is not available in kernels (host-dependent result); use `math::pow` (bit-exact) |
 //! | `x.rem_euclid(y)` of floats | `f32` has no method `rem_euclid` in a kernel: see `kernel_dsl::methods` for the supported methods |
@@ -127,7 +129,7 @@
 //! | `iterator.zip(…)` | in a kernel, a range can appear only in a `for`: write `for i in a..b { … }`; for a part of a slice, add its start to each index |
 //! | `slice.first()`, and other methods of slices | `&[f32]` has no method `first` in a kernel: read and write its elements by index |
 //! | `slice.swap(a, b)` | `&mut [f32]` has no method `swap` in a kernel: read and write its elements by index |
-//! | `array.iter()` | `[{float}; 2]` has no method `iter` in a kernel; its methods are len, map |
+//! | `array.iter().sum()`: chains of iterators | an iterator over an array can only be that of a `for`, perhaps with `.copied()` or `.enumerate()`: write a loop, `for x in array.iter() { … }` |
 //! | `bool` in a buffer | a buffer cannot hold `bool`, because not every byte is a valid `bool`: use `u8` |
 //! | `usize` in a buffer | a buffer cannot hold `usize`, which has 32 bits on the device and 64 on the host: use `u32` or `u64` |
 //! | A tuple in a buffer | a buffer cannot hold a tuple, whose layout is unspecified: use a `#[device] #[repr(C)] struct` |

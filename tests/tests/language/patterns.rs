@@ -119,7 +119,7 @@ pub mod choices {
         }
     }
 
-    /// Loops over references to elements.
+    /// Computes sums in loops over references to elements.
     pub fn sums(values: [u32; 4]) -> u32 {
         let mut sum = 0;
         for x in &values {

@@ -29,7 +29,7 @@ impl Environment {
         let id = self.result().unwrap_or_else(|| {
             let parameter = |name: &str| hir::Generic { name: name.into(), kind: hir::GenericKind::Type(Vec::new()) };
             let field = |name: &str, ty| hir::Field { name: name.into(), ty: TypeId(ty) };
-            // As in Rust, `Ok` is less than `Err`.
+            // In Rust `Ok` is less than `Err`.
             let derived = DerivedComparisons { equality: true, order: true };
             self.items.structs.push(hir::Struct {
                 name: format!("data of {NAME}"),

@@ -335,6 +335,7 @@ fn chapters(on: &str) -> &'static [&'static str] {
         "Group" => &["Groups of lanes"],
         "Array" => &["Types"],
         "Option" => &["Options", "Slices"],
+        "Result" => &["Results"],
         other => panic!("methods of {other} have no chapter"),
     }
 }

@@ -29,6 +29,7 @@ values! { patterns, "Patterns", (a: u32 = A, b: u32 = [1, 2, 5]):
     "`match`, of numbers" fn literals -> u32 { match a { 0 => b, 3 => 30, 7 => 70, _ => a } }
     "`1..=4`, `5..`" fn ranges -> u32 { match a { 0..2 => 1, 2..=7 => 2, 8.. => 3 } }
     "`p | q`" fn alternatives -> u32 { match a { 1 | 2 | 3 => b, 7 | 8 => 2 * b, _ => 0 } }
+    "`Some(x) | Other(x)`, alternatives that bind" fn bound_alternatives -> u32 { match (a, b) { (x, 1) | (3, x) => x * 10, (x @ (0 | 7), _) | (_, x) => x } }
     "`x @ 1..=4`" fn bound -> u32 { match a { x @ 1..=4 => x * 100, x => x } }
     "`x if …`" fn guard -> u32 { match a { x if x > 4 * b => x - b, x if x == b => 1000, _ => 2 } }
     "`(p, q)`" fn tuples -> u32 { match (a % 2, b) { (0, 1) => 1, (1, x) => x, (_, 5) => 55, _ => 9 } }
@@ -53,6 +54,8 @@ values! { loops, "Loops", (a: u32 = A, b: u32 = [1, 2, 5]):
     "`for i in a..=b`" fn inclusive -> u32 { let mut s = 0; for i in 1..=a { s = (s * 3 + i) % 1000; } s }
     "`.enumerate()`" fn enumerated -> u32 { let mut s = 0; for (i, k) in (b as usize..a as usize).enumerate() { s += i * k; } s as u32 }
     "`for x in array`" fn of_array -> u32 { let mut s = 0; for x in [a, b, 5] { s = s * 2 + x; } s }
+    "`for x in &array`, `array.iter()`" fn of_references -> u32 { let v = [a, b, 5]; let mut s = 0; for x in &v { s = s * 2 + *x; } for (i, x) in v.iter().enumerate() { s += x * i as u32; } s }
+    "`for x in &mut array`" fn of_mutable_references -> u32 { let mut v = [a, b]; for x in &mut v { *x += 3; } v[0] * v[1] }
     "`unroll(a..b)`" fn unrolled -> u32 { let mut s = a; for i in unroll(0..4) { s = s * 2 + i as u32; } s }
     "`unroll_by::<N>(a..b)`" fn unrolled_by -> u32 { let mut s = 0; for i in unroll_by::<2>(0..a as usize) { s += i as u32 * b; } s }
     "`rolled(a..b)`" fn rolled_loop -> u32 { let mut s = a; for i in rolled(0..4) { s = s * 2 + i as u32; } s }
@@ -65,6 +68,7 @@ values! { functions, "Functions", (a: u32 = A, b: u32 = [1, 2, 5]):
     "`impl Fn(A) -> B`" fn callable -> u32 { twice_over(a, |x| x + b) }
     "a function's path for `impl Fn`" fn by_path -> u32 { twice_over(a, thrice) }
     "`&mut` parameters" fn by_reference -> u32 { let mut x = a; grow(&mut x, b); grow(&mut x, 2); x }
+    "a pattern as a parameter" fn pattern_parameter -> u32 { crossed((a, b), [3, 1, a]) }
     "`return`" fn early -> u32 { clipped(a) + b }
     "generic over a constant" fn over_constant -> u32 { summed::<3>([a, b, 1]) }
     "generic over types" fn over_types -> u32 { second(a as f32, b) }
@@ -86,6 +90,12 @@ pub fn twice_over(x: u32, f: impl Fn(u32) -> u32) -> u32 {
 #[device]
 pub fn grow(x: &mut u32, by: u32) {
     *x += by;
+}
+
+/// Computes a product of sums of parts.
+#[device]
+pub fn crossed((x, y): (u32, u32), [first, .., last]: [u32; 3]) -> u32 {
+    (x + first) * (y + last)
 }
 
 /// Returns x, but at most 10.

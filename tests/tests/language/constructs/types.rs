@@ -2,7 +2,7 @@
 
 use kernel_dsl::prelude::*;
 
-pub const ALL: &[&[super::Construct]] = &[numbers::ALL, compound::ALL, options::ALL];
+pub const ALL: &[&[super::Construct]] = &[numbers::ALL, compound::ALL, options::ALL, results::ALL];
 
 const A: [u32; 7] = [0, 1, 3, 7, 8, 100, 255];
 
@@ -39,6 +39,7 @@ values! { compound, "Types", (a: u32 = A, b: u32 = [1, 2, 5]):
 values! { options, "Options", (a: u32 = A, b: u32 = [1, 2, 5]):
     "`Some(x)`, `None`" fn some -> u32 { let o = if a > b { Some(a) } else { None }; match o { Some(x) => x, None => 7 } }
     "`o == p`" fn same -> u32 { let o = if a > b { Some(a) } else { None }; (o == Some(7)) as u32 }
+    "`o == p`, of references" fn same_target -> u32 { let o = if a > b { 1 } else { 2 }; (Some(&o) == Some(&b)) as u32 }
     "`o.is_some()`" fn is_some -> u32 { let o = if a > b { Some(a) } else { None }; o.is_some() as u32 }
     "`o.is_none()`" fn is_none -> u32 { let o = if a > b { Some(a) } else { None }; o.is_none() as u32 }
     "`o.is_some_and(|x| …)`" fn is_some_and -> u32 { let o = if a > b { Some(a) } else { None }; o.is_some_and(|x| x % 2 == 0) as u32 }
@@ -46,4 +47,22 @@ values! { options, "Options", (a: u32 = A, b: u32 = [1, 2, 5]):
     "`o.map(|x| …)`" fn map -> u32 { let o = if a > b { Some(a) } else { None }; o.map(|x| x * 2).unwrap_or(9) }
     "`o.map_or(x, |x| …)`" fn map_or -> u32 { let o = if a > b { Some(a) } else { None }; o.map_or(b, |x| x + 1) }
     "`o.and_then(|x| …)`" fn and_then -> u32 { let o = if a > b { Some(a) } else { None }; o.and_then(|x| if x > 5 { Some(x - 5) } else { None }).unwrap_or(3) }
+    "`o.ok_or(e)`" fn ok_or -> u32 { let o = if a > b { Some(a) } else { None }; match o.ok_or(b + 1) { Ok(x) => x, Err(e) => e } }
+    "`o?`" fn question -> u32 { let f = |x: u32| -> Option<u32> { let y = x.checked_sub(b)?; Some(y * 3) }; f(a).unwrap_or(7) }
+}
+
+values! { results, "Results", (a: u32 = A, b: u32 = [1, 2, 5]):
+    "`Ok(x)`, `Err(e)`" fn ok -> u32 { let r = if a > b { Ok(a) } else { Err(b) }; match r { Ok(x) => x * 2, Err(e) => e } }
+    "`r == s`" fn same -> u32 { let r = if a > b { Ok(a) } else { Err(b) }; (r == Err(2)) as u32 }
+    "`r?`" fn question -> u32 { let f = |x: u32| -> Result<u32, u32> { let y = x.checked_sub(b).ok_or(x)?; Ok(y * 3) }; f(a).unwrap_or(7) }
+    "`r.is_ok()`" fn is_ok -> u32 { let r = if a > b { Ok(a) } else { Err(b) }; r.is_ok() as u32 }
+    "`r.is_err()`" fn is_err -> u32 { let r = if a > b { Ok(a) } else { Err(b) }; r.is_err() as u32 }
+    "`r.is_ok_and(|x| …)`" fn is_ok_and -> u32 { let r = if a > b { Ok(a) } else { Err(b) }; r.is_ok_and(|x| x % 2 == 0) as u32 }
+    "`r.ok()`" fn option -> u32 { let r = if a > b { Ok(a) } else { Err(b) }; match r.ok() { Some(x) => x, None => 3 } }
+    "`r.err()`" fn error -> u32 { let r = if a > b { Ok(a) } else { Err(b) }; match r.err() { Some(e) => e, None => 9 } }
+    "`r.unwrap_or(x)`" fn unwrap_or -> u32 { let r = if a > b { Ok(a) } else { Err(b) }; r.unwrap_or(b + 4) }
+    "`r.map(|x| …)`" fn map -> u32 { let r = if a > b { Ok(a) } else { Err(b) }; r.map(|x| x * 2).unwrap_or(9) }
+    "`r.map_err(|e| …)`" fn map_err -> u32 { let r = if a > b { Ok(a) } else { Err(b) }; match r.map_err(|e| e * 3) { Ok(x) | Err(x) => x } }
+    "`r.map_or(x, |x| …)`" fn map_or -> u32 { let r = if a > b { Ok(a) } else { Err(b) }; r.map_or(b, |x| x + 1) }
+    "`r.and_then(|x| …)`" fn and_then -> u32 { let r = if a > b { Ok(a) } else { Err(b) }; r.and_then(|x| if x > 5 { Ok(x - 5) } else { Err(1) }).unwrap_or(3) }
 }

@@ -235,7 +235,14 @@ fn arms(n: usize, t: f32, y: &mut [f32]) {
     };
     let b = match (n, t) {
         (k, _) | (_, k) => k,
+        (k, 1.0) | (_, m) => 2,
+        (mut k, 1.0) | (k, 2.0) => k,
     };
+    let mut pair = (n, 1);
+    match &mut pair {
+        (k, 1) | (1, k) => *k = 2,
+        _ => {}
+    }
     match t {
         f32::NOTHING => {}
         _ => {}
