@@ -1,5 +1,10 @@
 """Checks that the README shows what the package prints today."""
 
+import ast
+import doctest
+import inspect
+import json
+import os
 import pathlib
 import re
 
@@ -47,6 +52,54 @@ def test_the_chapter_of_the_guide_runs():
         if "import torch" in block:
             pytest.importorskip("torch")
         exec(block, names)
+
+
+@pytest.mark.parametrize("name", ["kernels", "training"])
+def test_notebooks(name, capsys):
+    """Runs the cells of a notebook, and compares what they print. UPDATE=1 writes the outputs."""
+    path = pathlib.Path(__file__).parent.parent / f"examples/{name}.ipynb"
+    if not path.exists():
+        pytest.skip("this is no checkout of kernels-rs")
+    notebook, names = json.loads(path.read_text()), {}
+    for number, cell in enumerate(cell for cell in notebook["cells"] if cell["cell_type"] == "code"):
+        source = "".join(cell["source"])
+        if "import torch" in source:
+            pytest.importorskip("torch")
+        exec(compile(source, f"{path.name}, cell {number}", "exec"), names)
+        printed = capsys.readouterr().out
+        kept = "".join(text for output in cell["outputs"] for text in output["text"])
+        if os.environ.get("UPDATE") == "1":
+            stream = {"name": "stdout", "output_type": "stream", "text": printed.splitlines(keepends=True)}
+            cell["outputs"] = [stream] if printed else []
+        else:
+            assert printed == kept, source
+    if os.environ.get("UPDATE") == "1":
+        path.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
+
+
+def test_examples_of_the_documentation():
+    """Runs the examples of the functions' documentation."""
+    from kernels_rs import _library
+
+    failed, tried = doctest.testmod(_library, extraglobs={"np": np, "kernels_rs": kernels_rs}, optionflags=doctest.ELLIPSIS)
+    assert failed == 0 and tried >= 23, (failed, tried)
+
+
+def test_stubs_have_the_names_and_parameters_of_the_package():
+    tree = ast.parse((pathlib.Path(kernels_rs.__file__).parent / "__init__.pyi").read_text())
+    stubs = {item.name: item for item in tree.body if isinstance(item, (ast.FunctionDef, ast.ClassDef))}
+    assert set(kernels_rs.__all__) - {"__version__"} <= set(stubs), set(kernels_rs.__all__) - set(stubs)
+    # Constructors and functions that only name types or modules of PyTorch are compared below where they exist.
+    for name in kernels_rs.__all__:
+        function, stub = getattr(kernels_rs, name), stubs.get(name)
+        if not isinstance(stub, ast.FunctionDef):
+            continue
+        arguments = stub.args
+        named = [argument.arg for argument in (*arguments.args, *arguments.kwonlyargs)]
+        parameters = inspect.signature(function).parameters.values()
+        assert set(named) == {parameter.name for parameter in parameters}, name
+        places = [p.name for p in parameters if p.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+        assert [argument.arg for argument in arguments.args] == places, name
 
 
 def test_modules_of_pytorch_are_listed_and_exported():

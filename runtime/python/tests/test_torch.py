@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import kernels_rs
@@ -416,6 +417,19 @@ def test_options_that_do_not_exist_are_rejected():
     for call in [kernels_rs.softmax, kernels_rs.log_softmax]:
         with pytest.raises(TypeError, match="causal is the number of queries"):
             call(normal(2, 4), causal=True)
+
+
+def test_operands_of_another_library_are_rejected():
+    x, w = torch.ones(2, 3), np.ones((4, 3), np.float32)
+    for call in (
+        lambda: kernels_rs.linear(x, w),
+        lambda: kernels_rs.linear(x, weight=w),
+        lambda: kernels_rs.matmul(x, w.T),
+        lambda: kernels_rs.rms_norm(x, 3, w[0]),
+    ):
+        with pytest.raises(TypeError, match="takes tensors of PyTorch beside a tensor, given ndarray"):
+            call()
+    assert kernels_rs.rms_norm(x, np.int64(3)).shape == (2, 3)
 
 
 def test_positions_are_integers():

@@ -1,6 +1,7 @@
 """The kernel library, with the names and the argument order of torch.nn.functional."""
 
 import functools
+import inspect
 import sys
 
 from . import _native
@@ -34,6 +35,7 @@ def _differentiable(function):
         if torch is not None and isinstance(input, torch.Tensor):
             options = {key: value for key, value in named.items() if value is not None or key not in ("out", "stream")}
             if "out" not in options and "stream" not in options:
+                _tensors(name, arguments, options.values())
                 # torch.compile guards what it reads, so a call must not look for the module.
                 from . import _torch as operators
 
@@ -42,7 +44,21 @@ def _differentiable(function):
             _operand(name, input)
         return function(*arguments, **named)
 
+    signature = inspect.signature(function)
+    strict = inspect.Parameter("strict", inspect.Parameter.KEYWORD_ONLY, default=False)
+    routed.__signature__ = signature.replace(parameters=[*signature.parameters.values(), strict])
     return routed
+
+
+def _tensors(function, arguments, named):
+    """Rejects operands that are arrays of another library, beside a tensor of PyTorch."""
+    torch = sys.modules["torch"]
+    for x in (*arguments, *named):
+        # A number of NumPy has an empty shape.
+        if not isinstance(x, torch.Tensor) and getattr(x, "shape", ()):
+            raise TypeError(
+                f"{function} takes tensors of PyTorch beside a tensor, given {type(x).__name__}: torch.from_dlpack shares it"
+            )
 
 
 def _operand(function, input):
@@ -178,6 +194,9 @@ def softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, out=None, stream=
     The input is converted to `dtype` first.
     `causal` is the number of queries of a sequence; 0 masks nothing. Rows are queries, and columns
     are keys. The last key belongs to the last query. Keys after a query's own key are masked.
+
+    >>> kernels_rs.softmax(np.float32([[0, 0], [1, 1]])).tolist()
+    [[0.5, 0.5], [0.5, 0.5]]
     """
     _last(input, dim)
     input = _converted(input, dtype)
@@ -188,7 +207,11 @@ def softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, out=None, stream=
 
 @_differentiable
 def log_softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, out=None, stream=None):
-    """Returns the logarithm of the softmax of scale * input over the last axis."""
+    """Returns the logarithm of the softmax of scale * input over the last axis.
+
+    >>> kernels_rs.log_softmax(np.float32([0, 0])).tolist()
+    [-0.6931..., -0.6931...]
+    """
     _last(input, dim)
     input = _converted(input, dtype)
     out = _out(input, out, input.shape)
@@ -204,7 +227,11 @@ def _normalized(input, normalized_shape):
 
 @_differentiable
 def rms_norm(input, normalized_shape, weight=None, eps=None, *, out=None, stream=None):
-    """Returns input / sqrt(mean(input**2) + eps) * weight, over the last axis."""
+    """Returns input / sqrt(mean(input**2) + eps) * weight, over the last axis.
+
+    >>> kernels_rs.rms_norm(np.float32([[3, 4]]), 2, eps=0.0).tolist()
+    [[0.848..., 1.131...]]
+    """
     _normalized(input, normalized_shape)
     if eps is None:
         eps = {"float16": 2.0**-10, "bfloat16": 2.0**-7}.get(_dtype(input), 2.0**-23)
@@ -215,7 +242,11 @@ def rms_norm(input, normalized_shape, weight=None, eps=None, *, out=None, stream
 
 @_differentiable
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, *, out=None, stream=None):
-    """Returns (input - mean) / sqrt(variance + eps) * weight + bias, over the last axis."""
+    """Returns (input - mean) / sqrt(variance + eps) * weight + bias, over the last axis.
+
+    >>> kernels_rs.layer_norm(np.float32([[1, 3]]), 2, eps=0.0).tolist()
+    [[-1.0, 1.0]]
+    """
     _normalized(input, normalized_shape)
     if bias is not None and weight is None:
         raise ValueError("a bias needs a weight")
@@ -230,6 +261,9 @@ def cross_entropy(input, target, *, ignore_index=-100, reduction="mean", label_s
 
     Rows whose index is negative or not below the number of classes are ignored. "mean" averages the
     other rows.
+
+    >>> kernels_rs.cross_entropy(np.zeros((2, 4), np.float32), np.array([1, -100])).item()
+    1.386...
     """
     if ignore_index >= 0:
         raise ValueError("ignore_index must be negative; negative indices are ignored")
@@ -273,7 +307,11 @@ def cross_entropy(input, target, *, ignore_index=-100, reduction="mean", label_s
 
 @_differentiable
 def matmul(input, other, *, out=None, stream=None):
-    """Returns the product of matrices (m, k) and (k, n), or of equally long batches of them."""
+    """Returns the product of matrices (m, k) and (k, n), or of equally long batches of them.
+
+    >>> kernels_rs.matmul(np.float32([[1, 2]]), np.float32([[3], [4]])).tolist()
+    [[11.0]]
+    """
     if len(input.shape) != len(other.shape) or len(input.shape) < 2:
         raise ValueError(f"matmul takes two matrices or two batches of equal rank, given {input.shape} and {other.shape}")
     out = _out(input, out, tuple(input.shape[:-1]) + (other.shape[-1],))
@@ -383,6 +421,10 @@ def attention(query, key, value, *, causal=False, scale=None, window=None, out=N
 
     `causal` aligns the last query with the last key. `window` is the number of keys before and
     after a query's position.
+
+    >>> q, v = np.zeros((1, 1, 2, 4), np.float32), np.float32([[[[1], [3]]]])
+    >>> kernels_rs.attention(q, q, v, causal=True).ravel().tolist()
+    [1.0, 2.0]
     """
     out = _out(query, out, tuple(query.shape[:-1]) + (value.shape[-1],))
     window = None if window is None else tuple(window)
@@ -413,6 +455,9 @@ def rotary(x, positions, *, base=10000.0, size=None, frequencies=None, axes=None
     Positions are integers, also negative ones.
     Pairs are the halves of a head, or neighbors if `interleaved`. `size` is the number of rotated
     elements. With `axes`, positions are (axes, tokens), and pair i uses the row axes[i].
+
+    >>> kernels_rs.rotary(np.float32([[[1, 0]], [[1, 0]]]), np.array([0, 1])).ravel().tolist()
+    [1.0, 0.0, 0.540..., 0.841...]
     """
     if frequencies is None:
         size = size or x.shape[-1]
@@ -436,7 +481,11 @@ def _gated(x, up, name, out, stream):
 
 @_differentiable
 def swiglu(input, up=None, *, out=None, stream=None):
-    """Returns silu(a) * b of the halves (a | b) of the last axis, or of a = input and b = up."""
+    """Returns silu(a) * b of the halves (a | b) of the last axis, or of a = input and b = up.
+
+    >>> kernels_rs.swiglu(np.float32([0, 2]), np.float32([5, 1])).tolist()
+    [0.0, 1.761...]
+    """
     return _gated(input, up, "swiglu", out, stream)
 
 
@@ -448,7 +497,11 @@ def geglu(input, up=None, *, approximate="none", out=None, stream=None):
 
 @_differentiable
 def silu(input, *, out=None, stream=None):
-    """Returns input / (1 + exp(-input))."""
+    """Returns input / (1 + exp(-input)).
+
+    >>> kernels_rs.silu(np.float32([0, 2])).tolist()
+    [0.0, 1.761...]
+    """
     out = _out(input, out, input.shape)
     _native.activation("silu", input, out, stream)
     return _result(input, out)
@@ -456,7 +509,11 @@ def silu(input, *, out=None, stream=None):
 
 @_differentiable
 def gelu(input, approximate="none", *, out=None, stream=None):
-    """Returns the Gaussian error linear unit, or its approximation by tanh."""
+    """Returns the Gaussian error linear unit, or its approximation by tanh.
+
+    >>> kernels_rs.gelu(np.float32([0, 2])).tolist()
+    [0.0, 1.954...]
+    """
     out = _out(input, out, input.shape)
     _native.activation(_form_of_gelu("gelu", approximate), input, out, stream)
     return _result(input, out)
@@ -491,24 +548,40 @@ def _reduced(name, input, dim, keepdim, dtype, stream):
 
 
 def sum(input, dim=None, keepdim=False, *, stream=None):
-    """Returns sums over an axis, or of all elements, in float32."""
+    """Returns sums over an axis, or of all elements, in float32.
+
+    >>> kernels_rs.sum(np.float32([[1, 2], [3, 4]]), 0).tolist()
+    [4.0, 6.0]
+    """
     return _reduced("sum", input, dim, keepdim, "float32", stream)
 
 
 def mean(input, dim=None, keepdim=False, *, stream=None):
-    """Returns means over an axis, or of all elements, in float32."""
+    """Returns means over an axis, or of all elements, in float32.
+
+    >>> kernels_rs.mean(np.float32([[1, 2], [3, 4]])).item()
+    2.5
+    """
     return _reduced("mean", input, dim, keepdim, "float32", stream)
 
 
 def norm(input, p=2, dim=None, keepdim=False, *, stream=None):
-    """Returns 1- or 2-norms over an axis, or of all elements, in float32."""
+    """Returns 1- or 2-norms over an axis, or of all elements, in float32.
+
+    >>> kernels_rs.norm(np.float32([3, 4])).item()
+    5.0
+    """
     if p not in (1, 2) or isinstance(p, bool):
         raise ValueError(f"p = {p}: expected 1 or 2")
     return _reduced(f"norm{int(p)}", input, dim, keepdim, "float32", stream)
 
 
 def max(input, dim=None, keepdim=False, *, stream=None):
-    """Returns the largest numbers over an axis, or of all elements, in float32. A NaN counts as -inf."""
+    """Returns the largest numbers over an axis, or of all elements, in float32. A NaN counts as -inf.
+
+    >>> kernels_rs.max(np.float32([[1, 2], [4, 3]]), -1).tolist()
+    [2.0, 4.0]
+    """
     return _reduced("max", input, dim, keepdim, "float32", stream)
 
 
@@ -523,7 +596,11 @@ def _index_type(input):
 
 
 def argmax(input, dim=None, keepdim=False, *, stream=None):
-    """Returns the first indices of the largest numbers, as 32-bit integers."""
+    """Returns the first indices of the largest numbers, as 32-bit integers.
+
+    >>> kernels_rs.argmax(np.float32([[1, 2], [4, 3]]), -1).tolist()
+    [1, 0]
+    """
     return _reduced("argmax", input, dim, keepdim, _index_type(input), stream)
 
 
@@ -533,7 +610,13 @@ def argmin(input, dim=None, keepdim=False, *, stream=None):
 
 
 def cumsum(input, dim=-1, *, exclusive=False, out=None, stream=None):
-    """Returns running sums along the last axis. If `exclusive`, an element is not in its own sum."""
+    """Returns running sums along the last axis. If `exclusive`, an element is not in its own sum.
+
+    >>> kernels_rs.cumsum(np.int32([1, 2, 3])).tolist()
+    [1, 3, 6]
+    >>> kernels_rs.cumsum(np.int32([1, 2, 3]), exclusive=True).tolist()
+    [0, 1, 3]
+    """
     input = _operand("cumsum", input)
     _last(input, dim)
     out = _out(input, out, input.shape)
@@ -543,7 +626,11 @@ def cumsum(input, dim=-1, *, exclusive=False, out=None, stream=None):
 
 @_differentiable
 def transpose(input, *, out=None, stream=None):
-    """Returns a copy with the last two axes exchanged."""
+    """Returns a copy with the last two axes exchanged.
+
+    >>> kernels_rs.transpose(np.int8([[1, 2], [3, 4]])).tolist()
+    [[1, 3], [2, 4]]
+    """
     shape = tuple(input.shape)
     if len(shape) < 2:
         raise ValueError(f"transpose exchanges the last two axes, and the array has the shape {shape}")
@@ -553,7 +640,11 @@ def transpose(input, *, out=None, stream=None):
 
 
 def embedding(input, weight, *, out=None, stream=None):
-    """Returns the rows of the weight with the indices `input`; an index beyond the rows gives zeros."""
+    """Returns the rows of the weight with the indices `input`; an index beyond the rows gives zeros.
+
+    >>> kernels_rs.embedding(np.array([1, 0, 1]), np.float32([[1, 2], [3, 4]])).tolist()
+    [[3.0, 4.0], [1.0, 2.0], [3.0, 4.0]]
+    """
     input, weight = _operand("embedding", input), _operand("embedding", weight)
     out = _out(weight, out, tuple(input.shape) + (weight.shape[1],))
     _native.embedding(weight, _unsigned(input), _rows_of_out(out), stream)
@@ -565,6 +656,9 @@ def histc(input, bins=100, min=0.0, max=0.0, *, stream=None):
 
     If both are 0, they are the smallest and the largest element, whose reading waits for the array.
     Elements of uint8 and uint32 are indices of bins.
+
+    >>> kernels_rs.histc(np.float32([0, 1, 2, 3]), 2).tolist()
+    [2, 2]
     """
     input = _operand("histc", input)
     if min == max == 0 and _dtype(input) == "float32" and _count(input.shape):
@@ -589,6 +683,9 @@ def sample(logits, *, seed, offset=0, temperature=1.0, top_k=0, top_p=1.0, strea
     """Returns a token for each row of logits, drawn from its softmax; temperature 0 is greedy.
 
     The same seed and offset give the same tokens on every device.
+
+    >>> kernels_rs.sample(np.float32([[0, 9, 1]]), seed=1, temperature=0.0).tolist()
+    [1]
     """
     logits = _operand("sample", logits)
     out = _empty(logits, tuple(logits.shape[:-1]), _index_type(logits))
