@@ -381,7 +381,8 @@ def training_steps_beside_torch():
     losses, of_ours = trained(ours, kernels_rs.AdamW(ours.parameters(), lr=1e-3, strict=True), kernels_rs.cross_entropy)
     counts = kernels_rs.stats()
     assert not any(of["torch"] for of in counts.values()), counts
-    # The first steps divide gradients by their own magnitudes, so that a gradient near 0 may change its sign.
+    # The first steps divide gradients by their magnitudes, so a gradient near 0 may change its
+    # sign.
     error, of_torch = (((w - of_exact).norm() / of_exact.norm()).item() for w in (of_ours, of_theirs))
     assert losses[2] < losses[0] and max(abs(a - b) for a, b in zip(losses, reference)) < 1e-4, losses
     shown = ", ".join(f"{a:.6f} (torch {b:.6f}, float64 {c:.6f})" for a, b, c in zip(losses, plain, reference))

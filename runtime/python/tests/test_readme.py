@@ -89,7 +89,6 @@ def test_stubs_have_the_names_and_parameters_of_the_package():
     tree = ast.parse((pathlib.Path(kernels_rs.__file__).parent / "__init__.pyi").read_text())
     stubs = {item.name: item for item in tree.body if isinstance(item, (ast.FunctionDef, ast.ClassDef))}
     assert set(kernels_rs.__all__) - {"__version__"} <= set(stubs), set(kernels_rs.__all__) - set(stubs)
-    # Constructors and functions that only name types or modules of PyTorch are compared below where they exist.
     for name in kernels_rs.__all__:
         function, stub = getattr(kernels_rs, name), stubs.get(name)
         if not isinstance(stub, ast.FunctionDef):
