@@ -41,7 +41,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         };
         let weights = [(); 2].map(|()| drawn(random, kind, d, [d], [1]));
         let q = drawn(random, kind, tokens * heads * d, [tokens, heads, d], [heads * d, d, 1]);
-        let positions: Vec<u32> = (0..axes * tokens).map(|_| random.below(3000) as u32).collect();
+        let positions: Vec<u32> = (0..axes * tokens).map(|_| (random.below(3000) as i32 - 500) as u32).collect();
         // Some pairs have an axis that does not exist.
         let of_pair: Vec<u32> = (0..d / 2).map(|_| random.below(axes + 1) as u32).collect();
         let frequencies: Vec<f32> = (0..d / 2).map(|i| 0.8f32.powi(i as i32)).collect();
@@ -124,14 +124,15 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         };
         for i in 0..d / 2 {
             let at = axes[i] as usize * tokens + token;
-            let (j, angle) = (i + d / 2, positions.get(at).unwrap_or(&0.0) * frequencies[i]);
+            let position = positions.get(at).map_or(0, |position| *position as u32 as i32);
+            let (j, angle) = (i + d / 2, f64::from(position) * frequencies[i]);
             let (a, b) = (x[i] * scale * weight(i), x[j] * scale * weight(j));
             if of_values {
                 put(i, x[i], 0.0);
                 put(j, x[j], 0.0);
                 continue;
             }
-            let off = U * (a.abs() + b.abs()) * (angle + 2.45 + 2.0 + off_scale / U);
+            let off = U * (a.abs() + b.abs()) * (angle.abs() + 2.45 + 2.0 + off_scale / U);
             // Without a norm, products may overflow together, although their sum does not.
             let open = off.is_finite() && a.abs() + b.abs() > f64::from(f32::MAX);
             let off = if open { f64::INFINITY } else { off };

@@ -7,7 +7,8 @@ use runtime::{BufferView, BufferViewMut, Error};
 /// values may change between replays.
 #[derive(Clone, Copy, Debug)]
 pub struct Tokens<'a> {
-    /// `[axes, tokens]`: one row of positions, or time, height and width.
+    /// `[axes, tokens]`: one row of positions, or time, height and width. Positions are the bits of
+    /// `i32`, as those of [`Rotary`](crate::rotary::Rotary).
     pub positions: BufferView<'a, u32, 2>,
     /// The row of positions of each rotated pair of a head, `[head / 2]`; see
     /// [`Rotary::sections`](crate::rotary::Rotary::sections).

@@ -139,7 +139,7 @@ pub fn heads<T: Float, K: Float, const D: usize, const NORMED: bool, const N: us
             if exists::<D>(pair) {
                 let axis = axes[pair] as usize;
                 let position = if axis < positions.rows() { positions[(axis, token)] } else { 0 };
-                let (sin, cos) = math::sin_cos(position as f32 * frequencies[pair]);
+                let (sin, cos) = math::sin_cos(position as i32 as f32 * frequencies[pair]);
                 (a[i], b[i]) = (a[i].mul_add(cos, -(b[i] * sin)), b[i].mul_add(cos, a[i] * sin));
             }
         }
