@@ -19,7 +19,7 @@ use kernel_dsl::compiler::lower::checked::CheckedKernel;
 use kernel_dsl::compiler::{driver, ir};
 use kernel_dsl::launcher::{ArgumentMemory, ArgumentShape};
 use kernel_dsl::{Argument, Artifact};
-use runtime_oracle::{self as interpreter, ArgumentBytes, Binding, Check, Checks, Launch, Outcome, Report};
+use runtime_oracle::{self as interpreter, ArgumentBytes, Binding, Check, Checks, Interrupts, Launch, Outcome, Report};
 use runtime_simt::{ByteRanges, Lock};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr;
@@ -35,6 +35,7 @@ pub(crate) struct Cpu {
     executables: InstanceCache<Executable>,
     memory: DevicePool,
     limits: Lock<RunLimits>,
+    interrupts: Interrupts,
     /// Handler of launches, instead of the interpreter.
     handler: Option<Box<LaunchHandler>>,
 }
@@ -76,6 +77,7 @@ impl Cpu {
             executables: InstanceCache::default(),
             memory: DevicePool::default(),
             limits: Lock::default(),
+            interrupts: Interrupts::default(),
             handler: None,
         }
     }
@@ -106,6 +108,11 @@ impl Cpu {
         self.limits.lock().instructions = limit;
     }
 
+    /// Stops the launches that run now.
+    pub fn interrupt(&self) {
+        self.interrupts.stop();
+    }
+
     /// Returns the pool and its source of memory.
     pub fn memory(&self) -> (&DevicePool, HostMemory) {
         (&self.memory, HostMemory)
@@ -123,7 +130,7 @@ impl Cpu {
             Executable::new(&lowered)
         })?;
         let limits = *self.limits.lock();
-        executable.run_within(validated, limits)
+        executable.run_within(validated, limits, &self.interrupts)
     }
 }
 
@@ -209,9 +216,9 @@ impl Executable {
         Ok(Executable { instance: kernel.instance.clone(), program, shared: kernel.shared_memory() })
     }
 
-    /// Runs the kernel on arguments in host memory, within `limits`. The effects of a faulty kernel
-    /// up to its error remain.
-    fn run_within(&self, validated: &ValidatedArgs, limits: RunLimits) -> Result<()> {
+    /// Runs the kernel on arguments in host memory, within `limits` and until an interrupt. The
+    /// effects of a faulty kernel up to its error remain.
+    fn run_within(&self, validated: &ValidatedArgs, limits: RunLimits, interrupts: &Interrupts) -> Result<()> {
         // Waits for other threads' launches that use overlapping parts of the same buffers.
         let _guard = HOST_RANGES.take(parts(validated));
         // Warnings are not shown, so checks that only warn are disabled.
@@ -225,7 +232,9 @@ impl Executable {
         let held = places.iter().enumerate().map(|(index, (address, bytes))| (index, HOST.of(*address, *bytes)));
         let held: Vec<_> = held.filter(|(_, ranges)| !ranges.is_empty()).collect();
         let RunLimits { checks, .. } = limits;
-        let options = interpreter::Options { checks, without, deadline, uninit: held.clone(), ..Default::default() };
+        let interrupt = Some(interrupts.begin());
+        let uninit = held.clone();
+        let options = interpreter::Options { checks, without, deadline, interrupt, uninit, ..Default::default() };
         let fuel = limits.instructions.unwrap_or(options.fuel);
         let blocks = validated.shape().grid.into_iter().map(u64::from).product();
         let outcome = progress::run_with_progress(&self.instance, blocks, |ended| {

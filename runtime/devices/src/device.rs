@@ -310,6 +310,16 @@ impl Device {
         }
     }
 
+    /// Stops the launches that run on the CPU now, from another thread. Each of them returns an
+    /// error that names the line where it was stopped. Launches that begin later run.
+    ///
+    /// On a GPU the function has no effect, because no driver function ends a kernel.
+    pub fn interrupt(&self) {
+        if let Backend::Cpu(cpu) = &self.0.backend {
+            cpu.interrupt();
+        }
+    }
+
     /// Sets the extent of the checks of launches on the CPU. The default is [`Checks::All`].
     ///
     /// With [`Checks::Accesses`] races, store conflicts and reads of uninitialized memory are not

@@ -50,7 +50,7 @@ pub use machine::interleaved::MAX_COOPERATIVE_BLOCKS;
 pub use observe::profile::{self, MemoryProfile};
 pub use observe::reached::{Gap, ReachedInstructions, Unreached};
 pub use observe::trace::{self, Trace};
-pub use options::{Binding, Checks, Deadline, Launch, Options, Outcome};
+pub use options::{Binding, Checks, Deadline, Interrupt, Interrupts, Launch, Options, Outcome};
 pub use program::Program;
 pub use record::reported;
 pub use refused::{LaunchFailure, Mismatch, TooLarge, Unsupported};

@@ -53,6 +53,8 @@ pub struct Options {
     /// The time limit of each run, if there is no deadline. A second run for an analysis has the
     /// same limit.
     pub time_limit: Option<Duration>,
+    /// The request of another thread to stop the launch.
+    pub interrupt: Option<Interrupt>,
     /// The number of completed blocks, for a display of the progress. The number restarts at 0 if
     /// the launch runs again, on one thread or for a second analysis.
     pub ended: Option<Arc<AtomicU64>>,
@@ -123,6 +125,36 @@ impl Deadline {
     }
 }
 
+/// Requests to stop launches, by any thread.
+#[derive(Clone, Default, Debug)]
+pub struct Interrupts(Arc<AtomicU64>);
+
+impl Interrupts {
+    /// Stops the launches whose options have an interrupt that was made before.
+    pub fn stop(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the interrupt of a launch that begins now.
+    pub fn begin(&self) -> Interrupt {
+        Interrupt { requests: self.clone(), before: self.0.load(Ordering::Relaxed) }
+    }
+}
+
+/// The interrupt of one launch: a later [`Interrupts::stop`] stops the launch.
+#[derive(Clone, Debug)]
+pub struct Interrupt {
+    requests: Interrupts,
+    /// The number of requests before the launch.
+    before: u64,
+}
+
+impl Interrupt {
+    fn is_requested(&self) -> bool {
+        self.requests.0.load(Ordering::Relaxed) != self.before
+    }
+}
+
 impl Options {
     /// Counts a block that has ended.
     pub(crate) fn count_block(&self) {
@@ -138,17 +170,22 @@ impl Options {
         }
     }
 
-    /// Returns whether the launch has exceeded its deadline.
+    /// Returns whether another thread has stopped the launch.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.interrupt.as_ref().is_some_and(Interrupt::is_requested)
+    }
+
+    /// Returns whether the launch has exceeded its deadline, or is interrupted.
     pub(crate) fn is_late(&self) -> bool {
-        self.deadline.is_some_and(|deadline| deadline.is_over())
+        self.is_interrupted() || self.deadline.is_some_and(|deadline| deadline.is_over())
     }
 
     /// Returns the number of instructions that a warp may run before the clock is read again.
     pub(crate) fn instructions_to_clock(&self) -> u64 {
-        match self.deadline {
-            None => u64::MAX,
-            Some(deadline) if deadline.is_over() => 0,
-            Some(_) => 1 << 16,
+        match (self.deadline, &self.interrupt) {
+            (None, None) => u64::MAX,
+            _ if self.is_late() => 0,
+            _ => 1 << 16,
         }
     }
 
@@ -192,6 +229,7 @@ impl Default for Options {
             fuel: 1 << 30,
             deadline: None,
             time_limit: None,
+            interrupt: None,
             ended: None,
             limit: 64,
             schedule: Schedule::InOrder,

@@ -6,14 +6,18 @@ use crate::fork::{self, ForkLock};
 use kernel_dsl_compiler::lock::Lock;
 use kernels_rs::rotary::{PairLayout, Rotary};
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use runtime::{Device, Event, RecordedLaunches};
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::fmt;
+use std::panic::resume_unwind;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, ThreadId};
+use std::time::Duration;
 
 /// The devices, which cache compiled kernels and memory between calls.
 pub static OPENED: ForkLock<Vec<(Where, Arc<Opened>)>> = ForkLock::new();
@@ -167,6 +171,19 @@ struct Later {
 /// The number of calls that share an event. Recording an event takes as long as a launch.
 const CALLS_OF_EVENT: usize = 32;
 
+/// The time between two looks for signals while a launch runs on the CPU.
+const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
+
+/// The stack in bytes of a thread that launches, as that of a process's main thread.
+const WORKER_STACK_BYTES: usize = 8 << 20;
+
+/// Returns whether this thread is the one that handles Python's signals.
+fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
+    let threading = py.import(intern!(py, "threading"))?;
+    let main = threading.call_method0(intern!(py, "main_thread"))?.getattr(intern!(py, "ident"))?;
+    main.eq(threading.call_method0(intern!(py, "get_ident"))?)
+}
+
 impl Opened {
     fn new(place: Where) -> runtime::Result<Opened> {
         let device = match place {
@@ -197,6 +214,46 @@ impl Opened {
         // Work may be in flight even if a later submission failed.
         let waited = self.stream.wait();
         submitted.and(waited)
+    }
+
+    /// Runs work that launches kernels, without the GIL. On the CPU, an exception that a signal
+    /// raises in the main thread stops the running launches: `KeyboardInterrupt` for Ctrl-C.
+    pub fn interruptible<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce() -> runtime::Result<T> + Send,
+    ) -> PyResult<T> {
+        // Python handles signals in its main thread only.
+        if self.handle().is_some() || !is_main_thread(py)? {
+            return py.detach(work).map_err(|e| error::runtime(py, e));
+        }
+        thread::scope(|scope| {
+            // The channel carries nothing: its sender is dropped when the work ends.
+            let (running, mut ended) = mpsc::channel::<()>();
+            let run = move || {
+                let _running = running;
+                work()
+            };
+            let worker = thread::Builder::new().stack_size(WORKER_STACK_BYTES).spawn_scoped(scope, run);
+            let worker = worker.map_err(|e| error::DeviceError::new_err(format!("cannot start a thread: {e}")))?;
+            let mut raised = None;
+            loop {
+                let ended = &mut ended;
+                if py.detach(move || ended.recv_timeout(SIGNAL_PERIOD)) != Err(RecvTimeoutError::Timeout) {
+                    break;
+                }
+                raised = raised.or(py.check_signals().err());
+                // The work may launch another kernel after the one that was stopped.
+                if raised.is_some() {
+                    self.device.interrupt();
+                }
+            }
+            let done = worker.join().unwrap_or_else(|panic| resume_unwind(panic));
+            match raised {
+                Some(raised) => Err(raised),
+                None => done.map_err(|e| error::runtime(py, e)),
+            }
+        })
     }
 
     /// Submits work to the stream, after all work of `handle` and before later work of it.

@@ -293,21 +293,23 @@ impl Kernel {
             unsafe { on.submit(form, self.compiled.artifact, &instance.0, block, &arguments) }
         };
         let launched = match &stream {
-            None => py.detach(|| opened.complete(submit)),
+            None => opened.interruptible(py, || opened.complete(submit)),
             Some(On::Stream(stream)) => {
                 let stream = stream.get();
-                let order = opened.stream.record().and_then(|now| stream.stream.wait_for(&now));
-                order.and_then(|()| py.detach(|| submit(&stream.stream)))
+                opened.interruptible(py, || {
+                    let order = opened.stream.record().and_then(|now| stream.stream.wait_for(&now));
+                    order.and_then(|()| submit(&stream.stream))
+                })
             }
             // SAFETY: the caller passes a live stream of the arrays' device.
-            Some(On::Handle(handle)) => py.detach(|| unsafe { opened.ordered(*handle, submit) }),
+            Some(On::Handle(handle)) => opened.interruptible(py, || unsafe { opened.ordered(*handle, submit) }),
         };
         match stream {
             Some(On::Stream(stream)) => stream.get().hold(held),
             _ if in_order => py.detach(|| opened.drop_later(Box::new(held))),
             _ => drop(held),
         }
-        launched.map_err(|e| error::runtime(py, e))
+        launched
     }
 }
 

@@ -1,6 +1,9 @@
 """Kernels from a string: values, errors with their places, instances, texts."""
 
 import copy
+import inspect
+import pickle
+import signal
 import sys
 import time
 
@@ -68,6 +71,49 @@ def test_an_endless_loop_raises_at_the_limit():
         kernels_rs.set_instruction_limit(None)
     assert raised.value.check == "fuel-exhausted"
     assert "`set_instruction_limit` in Python" in str(raised.value)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer of signals")
+@pytest.mark.parametrize("on", ["a call", "a stream", "the library"])
+def test_a_signal_stops_a_kernel_on_the_cpu(on):
+    """Sends a signal during calls that take minutes or hours."""
+    long = kernels_rs.compile(
+        """
+        #[kernel(block = 32, grid = 1)]
+        pub fn long(y: &mut [u32]) {
+            let mut n = 0u32;
+            while n < 4_000_000_000 {
+                n += 1;
+            }
+            y[0] = n;
+        }
+        """
+    )
+    calls = {
+        "a call": lambda: long(np.zeros(4, np.uint32)),
+        "a stream": lambda: long(np.zeros(4, np.uint32), stream=kernels_rs.Stream("cpu")),
+        "the library": lambda: kernels_rs.matmul(np.ones((2048, 2048), np.float32), np.ones((2048, 2048), np.float32)),
+    }
+
+    class Signaled(Exception):
+        pass
+
+    def handler(number, frame):
+        raise Signaled
+
+    before = signal.signal(signal.SIGALRM, handler)
+    kernels_rs.set_instruction_limit(1 << 40)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(Signaled):
+            calls[on]()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        kernels_rs.set_instruction_limit(None)
+    y = np.zeros(1, np.uint32)
+    kernels_rs.compile("#[kernel(block = 1, grid = 1)]\npub fn one(y: &mut [u32]) { y[0] = 1; }")(y)
+    assert y[0] == 1, "the device works after the interrupt"
 
 
 def test_a_race_raises_on_the_cpu():

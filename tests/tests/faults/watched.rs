@@ -2,6 +2,8 @@
 
 use super::{alone, elsewhere, is_gpu, iterate, next};
 use runtime::{Device, Error, LossCause};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// Time limit for kernels that do not end.
@@ -20,6 +22,29 @@ fn works(device: &Device) {
     let (x, mut y) = (device.upload(&[1u32; 100]).unwrap(), device.zeros(100).unwrap());
     next::launch(device, &x, &mut y).unwrap();
     assert_eq!(y.download().unwrap(), [2; 100]);
+}
+
+#[test]
+fn cpu_stops_at_an_interrupt() {
+    let device = Device::cpu();
+    let mut y = device.zeros(32).unwrap();
+    let ended = AtomicBool::new(false);
+    let error = thread::scope(|scope| {
+        scope.spawn(|| {
+            // An interrupt before the launch begins does not stop it.
+            while !ended.load(Ordering::Relaxed) {
+                device.interrupt();
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let launched = iterate::launch(&device, 1 << 20, &mut y);
+        ended.store(true, Ordering::Relaxed);
+        launched.unwrap_err()
+    });
+    let said = error.to_string();
+    assert!(matches!(error, Error::Violation(_)), "{said}");
+    assert!(said.contains("the launch was interrupted"), "{said}");
+    works(&device);
 }
 
 #[test]

@@ -381,10 +381,12 @@ impl Machine<'_, '_> {
         self.statistics.thread_instructions += thread_insts;
     }
 
-    /// Reports that the block or the launch has reached its limit, and stops the run.
+    /// Reports that the block or the launch has reached its limit or was interrupted, and stops the
+    /// run.
     #[cold]
     pub fn exhausted(&mut self, site: Pc, warp: u32, mask: u32) {
         let message = match self.options.deadline {
+            _ if self.options.is_interrupted() => "the launch was interrupted".to_string(),
             Some(deadline) if deadline.is_over() => {
                 format!("the launch reached its time limit of {:?} and was stopped", deadline.limit)
             }

@@ -111,21 +111,25 @@ impl DeviceCall<'_> {
     ) -> PyResult<()> {
         let DeviceCall { py, open: OpenCall { opened, stream, in_order } } = self;
         let done = match &stream {
-            None => py.detach(|| opened.complete(|on| work(on, &mut buffers))),
+            None => opened.interruptible(py, || opened.complete(|on| work(on, &mut buffers))),
             Some(On::Stream(stream)) => {
                 let stream = stream.get();
-                let order = opened.stream.record().and_then(|now| stream.stream.wait_for(&now));
-                order.and_then(|()| py.detach(|| work(&stream.stream, &mut buffers)))
+                opened.interruptible(py, || {
+                    let order = opened.stream.record().and_then(|now| stream.stream.wait_for(&now));
+                    order.and_then(|()| work(&stream.stream, &mut buffers))
+                })
             }
-            // SAFETY: the caller passes a live stream of the arrays' device.
-            Some(On::Handle(handle)) => py.detach(|| unsafe { opened.ordered(*handle, |on| work(on, &mut buffers)) }),
+            Some(On::Handle(handle)) => opened.interruptible(py, || {
+                // SAFETY: the caller passes a live stream of the arrays' device.
+                unsafe { opened.ordered(*handle, |on| work(on, &mut buffers)) }
+            }),
         };
         match stream {
             Some(On::Stream(stream)) => stream.get().hold(vec![Held::Buffers(Box::new(buffers))]),
             _ if in_order => py.detach(|| opened.drop_later(Box::new(buffers))),
             _ => drop(buffers),
         }
-        done.map_err(|e| error::runtime(py, e))
+        done
     }
 }
 

@@ -174,13 +174,12 @@ impl QuantizedWeights {
     ) -> PyResult<QuantizedWeights> {
         let DeviceCall { py, open: OpenCall { opened, .. } } = call;
         let mut weights = None;
-        let done = py.detach(|| {
+        opened.interruptible(py, || {
             opened.complete(|on| {
                 weights = make(on, &mut buffers)?;
                 Ok(())
             })
-        });
-        done.map_err(|e| error::runtime(py, e))?;
+        })?;
         let weights = weights.ok_or_else(|| PyValueError::new_err("floats are quantized to Q8_0 or Q4_0"))?;
         Ok(QuantizedWeights { weights: Arc::new(weights), place })
     }
