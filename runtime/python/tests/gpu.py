@@ -296,6 +296,7 @@ def gradients_beside_finite_differences():
     torch.manual_seed(2)
     weight, labels = torch.ones(16, device="cuda"), torch.tensor([1, 4, 0], device="cuda")
     positions = torch.arange(3, device="cuda")
+    mask = kernels_rs.BlockMask([[[True]]], 3, 3)
 
     def heads(x):
         return x.reshape(1, 2, 3, 8)
@@ -309,9 +310,13 @@ def gradients_beside_finite_differences():
         "gelu": lambda x: kernels_rs.gelu(x, strict=True),
         "matmul": lambda x: kernels_rs.matmul(x, x.T.contiguous(), strict=True),
         "linear": lambda x: kernels_rs.linear(x, x, strict=True),
+        "linear with silu": lambda x: kernels_rs.linear(x, x, activation="silu", residual=x[:, :3], strict=True),
         "cross_entropy": lambda x: kernels_rs.cross_entropy(x, labels, strict=True),
         "rotary": lambda x: kernels_rs.rotary(x.reshape(3, 1, 16), positions, strict=True),
         "attention": lambda x: kernels_rs.attention(heads(x), heads(x), heads(x), causal=True, strict=True),
+        "attention of blocks": lambda x: kernels_rs.attention(
+            heads(x)[:, :1], heads(x)[:, 1:], heads(x)[:, 1:], blocks=mask, strict=True
+        ),
         "transpose": lambda x: kernels_rs.transpose(x, strict=True),
     }
     for name, function in functions.items():

@@ -1,5 +1,7 @@
 """The library against NumPy in float64."""
 
+import math
+
 import numpy as np
 import pytest
 from conftest import host
@@ -140,6 +142,95 @@ def test_attention_matches_numpy(to, dtype, tolerance):
         call(to(q), to(k), to(v))
     with pytest.raises(ValueError, match="attn_mask"):
         call(to(q), to(k), to(v), attn_mask=to(q))
+
+
+@pytest.mark.parametrize("activation", [None, "relu", "silu", "gelu", "gelu_tanh"])
+def test_linear_with_an_epilogue(to, activation):
+    functions = {
+        None: lambda x: x,
+        "relu": lambda x: np.maximum(x, 0),
+        "silu": lambda x: x / (1 + np.exp(-x)),
+        "gelu": lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2,
+        "gelu_tanh": lambda x: x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2,
+    }
+    for dtype, tolerance in [(np.float32, 1e-5), (np.float16, 2e-2)]:
+        x, w, b, r = (normal(*shape, dtype=dtype) for shape in [(2, 3, 24), (10, 24), (10,), (2, 3, 10)])
+        z = wide(x) @ wide(w).T
+        f = functions[activation]
+        close(kernels_rs.linear(to(x), to(w), activation=activation), f(z), tolerance)
+        close(kernels_rs.linear(to(x), to(w), to(b), activation=activation), f(z + wide(b)), tolerance)
+        found = kernels_rs.linear(to(x), to(w), to(b), activation=activation, residual=to(r))
+        close(found, f(z + wide(b)) + wide(r), tolerance)
+
+
+def test_what_an_epilogue_does_not_take(to):
+    x, w = normal(3, 8), normal(4, 8)
+    with pytest.raises(ValueError, match="activation = 'tanh'"):
+        kernels_rs.linear(to(x), to(w), activation="tanh")
+    with pytest.raises(ValueError, match=r"residual has the shape \(4, 3\)"):
+        kernels_rs.linear(to(x), to(w), residual=to(normal(4, 3)))
+    with pytest.raises(ValueError, match="`bias` has 3 elements"):
+        kernels_rs.linear(to(x), to(w), to(normal(3)), activation="relu")
+    with pytest.raises(ValueError, match="a quantized linear layer has no activation"):
+        kernels_rs.linear(to(normal(3, 32)), kernels_rs.QuantizedLinear(to(normal(4, 32))), activation="relu")
+    out = to(normal(3, 4))
+    with pytest.raises(ValueError, match="`residual` and `out` share memory"):
+        kernels_rs.linear(to(x), to(w), residual=out, out=out)
+
+
+@pytest.mark.parametrize("block", [64, 128])
+def test_attention_of_blocks(to, block):
+    queries, keys = block + 5, 2 * block + 3
+    q, k, v = (normal(2, 2, n, 16) for n in (queries, keys, keys))
+    seen = np.array([[[1, 0, 1], [0, 1, 0]], [[0, 1, 0], [0, 0, 0]]], bool)
+    mask = kernels_rs.BlockMask(seen, queries, keys, block=block)
+    assert mask.density == seen.mean()
+    each = seen.repeat(block, 1).repeat(block, 2)[:, :queries, :keys]
+    logits = np.where(each, wide(q) @ wide(k).swapaxes(-1, -2) / 4, -1e300)
+    expected = soft(logits) @ wide(v)
+    # Queries that see no key give zeros.
+    expected[:, 1, block:] = 0
+    close(kernels_rs.attention(to(q), to(k), to(v), blocks=mask), expected, 1e-5)
+    with pytest.raises(kernels_rs.Error, match="the mask has 2 heads"):
+        kernels_rs.attention(to(q[:, :1]), to(k[:, :1]), to(v[:, :1]), blocks=mask)
+    with pytest.raises(ValueError, match="`seen` has other extents"):
+        kernels_rs.BlockMask(seen[:, :1], queries, keys, block=block)
+    with pytest.raises(ValueError, match="blocks have 64 or 128 rows"):
+        kernels_rs.BlockMask(seen, queries, keys, block=32)
+
+
+@pytest.mark.parametrize("paged", [False, True])
+@pytest.mark.parametrize("dtype,tolerance", [(np.float32, 1e-5), (np.float16, 4e-3)])
+def test_decoding_with_a_cache(to, dtype, tolerance, paged):
+    """Compares steps over a cache with attention of the whole sequences in float64."""
+    sequences, heads, groups, size, rows = 2, 4, 2, 16, 8
+    shape = (sequences, groups, rows, size) if not paged else (2 * sequences, groups, rows // 2, size)
+    caches = to(np.zeros(shape, dtype)), to(np.zeros(shape, dtype))
+    pages = to(np.array([[2, 0], [1, 3]], np.uint32)) if paged else None
+    lengths = np.array([0, 2], np.int64)
+    # Sequence 1 has two keys before the first step, which are zeros.
+    keys = [[np.zeros((groups, size))] * n for n in lengths]
+    values = [[np.zeros((groups, size))] * n for n in lengths]
+
+    def turned(x, position):
+        angle = position * 10000.0 ** (-2 * np.arange(size // 2) / size)
+        a, b = x[:, : size // 2], x[:, size // 2 :]
+        return np.concatenate([a * np.cos(angle) - b * np.sin(angle), b * np.cos(angle) + a * np.sin(angle)], -1)
+
+    for _ in range(4):
+        q, k, v = normal(sequences, heads, size, dtype=dtype), *(normal(sequences, groups, size, dtype=dtype) for _ in "kv")
+        rotated = kernels_rs.cache_append(to(q), to(k), to(v), *caches, to(lengths), pages=pages)
+        found = kernels_rs.decode(rotated, *caches, to(lengths + 1), pages=pages)
+        expected = np.zeros((sequences, heads, size))
+        for i, length in enumerate(lengths):
+            keys[i].append(turned(wide(k[i]), length))
+            values[i].append(wide(v[i]))
+            of_keys = np.repeat(np.stack(keys[i], 1), heads // groups, 0)
+            of_values = np.repeat(np.stack(values[i], 1), heads // groups, 0)
+            logits = np.einsum("hd,hnd->hn", turned(wide(q[i]), length), of_keys) / size**0.5
+            expected[i] = np.einsum("hn,hnd->hd", soft(logits), of_values)
+        close(found, expected, tolerance)
+        lengths = lengths + 1
 
 
 @pytest.mark.parametrize("interleaved", [False, True])

@@ -1,5 +1,6 @@
 """PyTorch's operators: values and gradients beside PyTorch in float64, fallback, torch.compile and torch.export."""
 
+import itertools
 import logging
 import os
 import subprocess
@@ -59,6 +60,19 @@ POSITIONS = torch.tensor([0, 3, -2, 700])
 LABELS = torch.tensor([0, 6, -100, 3])
 FAR = 1 << 20
 
+BLOCKS = kernels_rs.BlockMask([[[1, 0, 1], [0, 1, 0]], [[0, 1, 0], [1, 1, 0]]], 70, 130)
+
+
+def blocked(q, k, v):
+    """Returns attention in which each block of 64 queries sees some blocks of 64 keys."""
+    logits = (q @ k.mT) / q.shape[-1] ** 0.5
+    for head, row, col in itertools.product(range(2), range(2), range(3)):
+        if not BLOCKS.seen[head][row][col]:
+            logits = logits.clone()
+            logits[:, head, 64 * row : 64 * row + 64, 64 * col : 64 * col + 64] = float("-inf")
+    return logits.softmax(-1) @ v
+
+
 # For each case: the function, its equivalent in PyTorch in float64, and the operands.
 CASES = {
     "softmax": (kernels_rs.softmax, lambda x: x.softmax(-1), [(3, 2, 37)]),
@@ -95,6 +109,31 @@ CASES = {
     "gelu tanh": (lambda x: kernels_rs.gelu(x, "tanh"), lambda x: F.gelu(x, approximate="tanh"), [(50,)]),
     "linear": (kernels_rs.linear, F.linear, [(2, 3, 20), (7, 20), (7,)]),
     "linear without a bias": (kernels_rs.linear, F.linear, [(5, 16), (8, 16)]),
+    "linear with silu and a residual": (
+        lambda x, w, b, r: kernels_rs.linear(x, w, b, activation="silu", residual=r),
+        lambda x, w, b, r: F.silu(F.linear(x, w, b)) + r,
+        [(2, 3, 20), (7, 20), (7,), (2, 3, 7)],
+    ),
+    "linear with relu": (
+        lambda x, w: kernels_rs.linear(x, w, activation="relu"),
+        lambda x, w: F.linear(x, w).relu(),
+        [(5, 16), (8, 16)],
+    ),
+    "linear with gelu": (
+        lambda x, w, b: kernels_rs.linear(x, w, b, activation="gelu"),
+        lambda x, w, b: F.gelu(F.linear(x, w, b)),
+        [(5, 16), (8, 16), (8,)],
+    ),
+    "linear with a residual": (
+        lambda x, w, r: kernels_rs.linear(x, w, residual=r),
+        lambda x, w, r: F.linear(x, w) + r,
+        [(5, 16), (8, 16), (5, 8)],
+    ),
+    "attention of blocks": (
+        lambda q, k, v: kernels_rs.attention(q, k, v, blocks=BLOCKS),
+        lambda q, k, v: blocked(q, k, v),
+        [(1, 2, 70, 8), (1, 2, 130, 8), (1, 2, 130, 8)],
+    ),
     "matmul": (kernels_rs.matmul, torch.matmul, [(6, 9), (9, 5)]),
     "matmul of a transpose": (lambda a, b: kernels_rs.matmul(a.T, b), lambda a, b: a.T @ b, [(9, 6), (9, 5)]),
     "matmul of batches": (kernels_rs.matmul, torch.matmul, [(2, 2, 6, 9), (2, 2, 9, 5)]),
@@ -430,6 +469,29 @@ def test_operands_of_another_library_are_rejected():
         with pytest.raises(TypeError, match="takes tensors of PyTorch beside a tensor, given ndarray"):
             call()
     assert kernels_rs.rms_norm(x, np.int64(3)).shape == (2, 3)
+
+
+def test_block_masks_are_kept_and_checked():
+    q = torch.ones(1, 1, 64, 8)
+    mask = kernels_rs.BlockMask([[[True]]], 64, 64)
+    assert mask.density == 1 and kernels_rs.attention(q, q, q, blocks=mask).shape == q.shape
+    with pytest.raises(ValueError, match="blocks or a window"):
+        kernels_rs.attention(q, q, q, blocks=mask, window=(1, 1))
+    with pytest.raises(TypeError, match="blocks is a BlockMask"):
+        kernels_rs.attention(q, q, q, blocks=[[[True]]])
+    with pytest.raises(RuntimeError, match="exists no longer"):
+        torch.ops.kernels_rs.block_attention(q, q, q, 10**6, False, None)
+
+
+def test_decoding_steps_of_tensors():
+    q, k, v = torch.randn(2, 4, 8), torch.randn(2, 2, 8), torch.randn(2, 2, 8)
+    caches = torch.zeros(2, 2, 5, 8), torch.zeros(2, 2, 5, 8)
+    lengths = torch.tensor([0, 3])
+    rotated = kernels_rs.cache_append(q, k, v, *caches, lengths)
+    torch.testing.assert_close(rotated, kernels_rs.rotary(q, lengths))
+    torch.testing.assert_close(caches[1][1, :, 3], v[1])
+    o = kernels_rs.decode(rotated, *caches, lengths + 1)
+    torch.testing.assert_close(o[0], v[0].repeat_interleave(2, 0))
 
 
 def test_positions_are_integers():

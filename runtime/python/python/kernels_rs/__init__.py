@@ -47,12 +47,15 @@ from ._native import (
 from ._array import _as_numpy, _item, _truth, numpy
 from ._fallback import Unsupported, stats
 from ._library import (
+    BlockMask,
     QuantizedLinear,
     argmax,
     argmin,
     attention,
+    cache_append,
     cross_entropy,
     cumsum,
+    decode,
     embedding,
     geglu,
     gelu,
@@ -116,6 +119,7 @@ def __getattr__(name):
 
 __all__ = [
     "Array",
+    "BlockMask",
     "CompileError",
     "DeviceError",
     "Error",
@@ -132,9 +136,11 @@ __all__ = [
     "array",
     "asarray",
     "attention",
+    "cache_append",
     "compile",
     "cross_entropy",
     "cumsum",
+    "decode",
     "describe",
     "devices",
     "embedding",

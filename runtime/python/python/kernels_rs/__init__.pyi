@@ -153,6 +153,17 @@ class QuantizedLinear:
     def __call__(self, input: A, bias: None = ..., *, out: Optional[A] = ..., stream: StreamLike = ...) -> A: ...
     def prepare(self) -> QuantizedLinear: ...
 
+class BlockMask:
+    """The blocks of keys that each block of queries sees, for attention(..., blocks=mask)."""
+
+    seen: List[List[List[bool]]]
+    queries: int
+    keys: int
+    block: int
+    def __init__(self, seen: Any, queries: int, keys: int, *, block: int = ...) -> None: ...
+    @property
+    def density(self) -> float: ...
+
 def inspect(kernel: Kernel) -> Page: ...
 def compile(source: str, name: Optional[str] = ..., *, file: str = ..., target: Optional[str] = ...) -> Kernel: ...
 def stats(reset: bool = ...) -> Dict[str, Dict[str, Any]]: ...
@@ -231,7 +242,37 @@ def linear(
     weight: Union[A, QuantizedLinear],
     bias: Optional[A] = ...,
     *,
+    activation: Optional[str] = ...,
+    residual: Optional[A] = ...,
+    out: Optional[A] = ...,
+    stream: StreamLike = ...,
     strict: bool = ...,
+) -> A: ...
+def cache_append(
+    query: A,
+    key: A,
+    value: A,
+    key_cache: A,
+    value_cache: A,
+    lengths: Any,
+    *,
+    base: float = ...,
+    size: Optional[int] = ...,
+    frequencies: Optional[Sequence[float]] = ...,
+    interleaved: bool = ...,
+    pages: Any = ...,
+    out: Optional[A] = ...,
+    stream: StreamLike = ...,
+) -> A: ...
+def decode(
+    query: A,
+    key_cache: A,
+    value_cache: A,
+    lengths: Any,
+    *,
+    tokens: int = ...,
+    scale: Optional[float] = ...,
+    pages: Any = ...,
     out: Optional[A] = ...,
     stream: StreamLike = ...,
 ) -> A: ...
@@ -244,6 +285,7 @@ def attention(
     causal: bool = ...,
     scale: Optional[float] = ...,
     window: Optional[Sequence[int]] = ...,
+    blocks: Optional[BlockMask] = ...,
     out: Optional[A] = ...,
     stream: StreamLike = ...,
 ) -> A: ...

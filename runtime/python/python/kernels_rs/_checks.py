@@ -28,3 +28,12 @@ def _smoothing(label_smoothing):
     if not 0 <= label_smoothing <= 1:
         raise ValueError(f"label_smoothing = {label_smoothing}: expected a number from 0 to 1")
     return label_smoothing
+
+
+def _activation_of(activation):
+    """Returns the name of a linear layer's activation; None is the identity."""
+    known = ("none", "relu", "silu", "gelu", "gelu_tanh")
+    name = "none" if activation is None else activation
+    if name not in known:
+        raise ValueError(f"activation = {activation!r}: expected None, {', '.join(map(repr, known[1:]))}")
+    return name

@@ -2,10 +2,12 @@
 
 import functools
 import inspect
+import itertools
 import sys
+import weakref
 
 from . import _native
-from ._checks import _form_of_gelu, _queries, _shape_of, _smoothing
+from ._checks import _activation_of, _form_of_gelu, _queries, _shape_of, _smoothing
 from ._array import _dtype, _empty, _library, _numpy_dtype, _result, numpy
 
 _KERNELS = {}
@@ -319,17 +321,35 @@ def matmul(input, other, *, out=None, stream=None):
     return _result(input, out)
 
 
-def linear(input, weight, bias=None, *, out=None, stream=None, strict=False):
-    """Returns input @ weight.T + bias. The weight is (out features, in features)."""
+def linear(input, weight, bias=None, *, activation=None, residual=None, out=None, stream=None, strict=False):
+    """Returns activation(input @ weight.T + bias) + residual. The weight is (out features, in features).
+
+    The activation is "relu", "silu", "gelu", "gelu_tanh" or None. The product's kernel applies it
+    before it stores.
+
+    >>> x, w = np.float32([[1, -2]]), np.float32([[1, 0], [0, 1]])
+    >>> kernels_rs.linear(x, w, activation="relu", residual=np.float32([[5, 5]])).tolist()
+    [[6.0, 5.0]]
+    """
     if isinstance(weight, QuantizedLinear):
+        if activation is not None or residual is not None:
+            raise ValueError("a quantized linear layer has no activation and no residual: apply them to the result")
         return weight(input, bias, out=out, stream=stream)
-    return _linear(input, weight, bias, **_given(out=out, stream=stream), strict=strict)
+    options = _given(activation=activation, residual=residual, out=out, stream=stream)
+    return _linear(input, weight, bias, **options, strict=strict)
 
 
 @_differentiable
-def _linear(input, weight, bias=None, *, out=None, stream=None):
+def _linear(input, weight, bias=None, *, activation=None, residual=None, out=None, stream=None):
     out = _out(input, out, tuple(input.shape[:-1]) + (weight.shape[0],))
-    _native.product(_rows(input), weight, bias, _rows_of_out(out), False, True, stream=stream)
+    rows = _rows_of_out(out)
+    if activation is None and residual is None:
+        _native.product(_rows(input), weight, bias, rows, False, True, stream=stream)
+    else:
+        if residual is not None and tuple(residual.shape) != tuple(out.shape):
+            raise ValueError(f"residual has the shape {tuple(residual.shape)}, and the result {tuple(out.shape)}")
+        added = None if residual is None else _rows(residual)
+        _native.linear(_rows(input), weight, bias, added, _activation_of(activation), rows, stream)
     return _result(input, out)
 
 
@@ -415,12 +435,47 @@ class QuantizedLinear:
         return f"QuantizedLinear(shape={self.shape}, format={self.format!r})"
 
 
+class BlockMask:
+    """The blocks of keys that each block of queries sees, for attention(..., blocks=mask).
+
+    `seen` has truth values (heads, blocks of queries, blocks of keys). A block has `block` rows, 64
+    or 128; the last one may have fewer. The time is proportional to the number of seen blocks.
+    """
+
+    def __init__(self, seen, queries, keys, *, block=64):
+        self.seen = [[[bool(x) for x in row] for row in head] for head in _lists(seen)]
+        self.queries, self.keys, self.block = queries, keys, block
+        self._native = _native.SeenBlocks(self.seen, queries, keys, block)
+        # Operators of PyTorch take numbers, so a mask has one.
+        self._number = next(_NUMBERS)
+        _MASKS[self._number] = self
+
+    @property
+    def density(self):
+        """Returns the fraction of blocks that are seen."""
+        return self._native.density()
+
+    def __repr__(self):
+        return f"BlockMask(heads={len(self.seen)}, queries={self.queries}, keys={self.keys}, block={self.block})"
+
+
+_NUMBERS = itertools.count()
+_MASKS = weakref.WeakValueDictionary()
+
+
+def _lists(array):
+    """Returns nested lists of an array, or of sequences."""
+    if isinstance(array, _native.Array):
+        array = numpy(array)
+    return array.tolist() if hasattr(array, "tolist") else array
+
+
 @_differentiable
-def attention(query, key, value, *, causal=False, scale=None, window=None, out=None, stream=None):
+def attention(query, key, value, *, causal=False, scale=None, window=None, blocks=None, out=None, stream=None):
     """Returns attention of (batch, heads, tokens, size), with fewer heads of keys than of queries.
 
     `causal` aligns the last query with the last key. `window` is the number of keys before and
-    after a query's position.
+    after a query's position. `blocks` is a BlockMask.
 
     >>> q, v = np.zeros((1, 1, 2, 4), np.float32), np.float32([[[[1], [3]]]])
     >>> kernels_rs.attention(q, q, v, causal=True).ravel().tolist()
@@ -428,7 +483,77 @@ def attention(query, key, value, *, causal=False, scale=None, window=None, out=N
     """
     out = _out(query, out, tuple(query.shape[:-1]) + (value.shape[-1],))
     window = None if window is None else tuple(window)
-    _native.attention(query, key, value, out, scale, causal, window, stream)
+    _native.attention(query, key, value, out, scale, causal, window, stream, mask=_native_mask(blocks))
+    return _result(query, out)
+
+
+def _native_mask(blocks):
+    if blocks is not None and not isinstance(blocks, BlockMask):
+        raise TypeError(f"blocks is a BlockMask, given {type(blocks).__name__}")
+    return None if blocks is None else blocks._native
+
+
+def _current(stream, x):
+    """Returns the stream of a call: for a tensor on a GPU, by default PyTorch's current one."""
+    torch = sys.modules.get("torch")
+    if stream is None and torch is not None and isinstance(x, torch.Tensor) and x.is_cuda:
+        return torch.cuda.current_stream(x.device)
+    return stream
+
+
+def cache_append(
+    query,
+    key,
+    value,
+    key_cache,
+    value_cache,
+    lengths,
+    *,
+    base=10000.0,
+    size=None,
+    frequencies=None,
+    interleaved=False,
+    pages=None,
+    out=None,
+    stream=None,
+):
+    """Appends a decoding step's keys and values to the caches. Returns the rotated queries.
+
+    Queries are (sequences, heads, size), new keys and values (sequences, key heads, size), and the
+    caches, which are written, (sequences, key heads, rows, size). Row `lengths[i]` of sequence i
+    receives the new key, which is rotated to this position, as the query is. The rotation is that
+    of `rotary`; `size=0` rotates nothing. With `pages` (sequences, pages of a sequence) the caches
+    are (pages, key heads, rows of a page, size). A sequence whose cache is full is left as it is.
+    """
+    query, key, value = (_operand("cache_append", x) for x in (query, key, value))
+    if frequencies is None:
+        size = query.shape[-1] if size is None else size
+        frequencies = [base ** (-2.0 * i / size) for i in range(size // 2)]
+    out = _out(query, out, query.shape)
+    lengths, pages = _unsigned(lengths), None if pages is None else _unsigned(pages)
+    caches, stream = (key_cache, value_cache), _current(stream, query)
+    _native.cache_append(query, key, value, caches, lengths, out, list(frequencies), interleaved, pages, stream)
+    return _result(query, out)
+
+
+def decode(query, key_cache, value_cache, lengths, *, tokens=1, scale=None, pages=None, out=None, stream=None):
+    """Returns attention of the last tokens of each sequence over its cached keys.
+
+    Queries are (sequences * tokens, heads, size), with 1 to 16 tokens of each sequence. The caches
+    are those of `cache_append`, also of another float type than the queries. Sequence i has
+    `lengths[i]` keys, those of its tokens included: `lengths + 1` after `cache_append`.
+
+    >>> q, lengths = np.ones((1, 1, 4), np.float32), np.array([0])
+    >>> caches = np.zeros((2, 1, 1, 8, 4), np.float32)
+
+    >>> rotated = kernels_rs.cache_append(q, q, q, *caches, lengths)
+    >>> kernels_rs.decode(rotated, *caches, lengths + 1).tolist()
+    [[[1.0, 1.0, 1.0, 1.0]]]
+    """
+    query = _operand("decode", query)
+    out = _out(query, out, query.shape)
+    lengths, pages = _unsigned(lengths), None if pages is None else _unsigned(pages)
+    _native.decode(query, (key_cache, value_cache), lengths, out, tokens, scale, pages, _current(stream, query))
     return _result(query, out)
 
 

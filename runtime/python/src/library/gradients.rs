@@ -2,7 +2,7 @@
 //!
 //! Gates and activations have their derivatives here, as functions for the maps of the library.
 
-use super::{AnyObject, Arrays, Typed, unsupported};
+use super::{AnyObject, Arrays, SeenBlocks, Typed, unsupported};
 use half::{bf16, f16};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::prelude::*;
@@ -192,7 +192,7 @@ fn cross_entropy_backward(
 /// Computes the gradients of attention from the result, its gradient and the logarithms of the
 /// forward call.
 #[pyfunction]
-#[pyo3(signature = (operands, results, gradients, scale = None, causal = false, window = None, stream = None))]
+#[pyo3(signature = (operands, results, gradients, scale = None, causal = false, window = None, stream = None, mask = None))]
 #[allow(clippy::type_complexity, reason = "the triples name the arrays of one role")]
 #[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
 fn attention_backward(
@@ -204,6 +204,7 @@ fn attention_backward(
     causal: bool,
     window: Option<(usize, usize)>,
     stream: Option<&Bound<'_, PyAny>>,
+    mask: Option<&Bound<'_, SeenBlocks>>,
 ) -> PyResult<()> {
     let ((q, k, v), (o, d_o, lse), (dq, dk, dv)) = (&operands, &results, &gradients);
     let given = [("query", q), ("key", k), ("value", v), ("out", o), ("gradient", d_o), ("lse", lse)];
@@ -211,6 +212,7 @@ fn attention_backward(
     let mut arrays = Arrays::of(&given)?;
     let call = arrays.open(py, stream)?;
     let attention = super::attention_of(scale, causal, window);
+    let mask = super::mask_of(&call, mask)?;
     floats!(arrays.first(), T => {
         let (q, k, v) = (arrays.take::<T, 4>(&call)?, arrays.take::<T, 4>(&call)?, arrays.take::<T, 4>(&call)?);
         let (o, d_o) = (arrays.take::<T, 4>(&call)?, arrays.take::<T, 4>(&call)?);
@@ -219,6 +221,7 @@ fn attention_backward(
         call.run((q, k, v, o, d_o, lse, dq, dk, dv), move |on, (q, k, v, o, d_o, lse, dq, dk, dv)| {
             let qkv = Qkv { q: q.view()?, k: k.view()?, v: v.view()? };
             let gradients = Gradients { d_q: dq.view_mut()?, d_k: dk.view_mut()?, d_v: dv.view_mut()? };
+            let attention = mask.as_deref().map_or(attention, |mask| attention.mask(mask));
             attention.backward(on, qkv, [&o.view()?, &d_o.view()?], &lse.view()?, gradients)
         })
     })

@@ -20,6 +20,9 @@ use pyo3::prelude::*;
 /// Adds the functions of the library to the module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<QuantizedWeights>()?;
+    m.add_class::<SeenBlocks>()?;
+    m.add_function(wrap_pyfunction!(linear, m)?)?;
+    cache::register(m)?;
     m.add_function(wrap_pyfunction!(softmax, m)?)?;
     m.add_function(wrap_pyfunction!(norm, m)?)?;
     m.add_function(wrap_pyfunction!(cross_entropy, m)?)?;
@@ -234,7 +237,7 @@ fn product(
             on.reads(&wide)?;
             // SAFETY: the buffer is alive and not written until its drop, which waits for the
             // launch that `reads` declares.
-            let epilogue = epilogue::Bias { bias: unsafe { wide.detached() } };
+            let epilogue = epilogues::Bias { bias: unsafe { wide.detached() } };
             // SAFETY: the bias has an element for each column of c, compared above.
             unsafe { gemm.run_with(on, &a.view()?, &b.view()?, &mut c.view_mut()?, epilogue)? };
             on.reads(&wide)
@@ -242,10 +245,102 @@ fn product(
     })
 }
 
+/// Computes out ← activation(x · Wᵀ + bias) + residual in one kernel.
+#[pyfunction]
+#[pyo3(signature = (x, weight, bias, residual, activation, out, stream = None))]
+#[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
+fn linear(
+    py: Python<'_>,
+    x: AnyObject<'_, '_>,
+    weight: AnyObject<'_, '_>,
+    bias: Option<&Bound<'_, PyAny>>,
+    residual: Option<&Bound<'_, PyAny>>,
+    activation: &str,
+    out: AnyObject<'_, '_>,
+    stream: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let activation = ACTIVATIONS.iter().position(|known| *known == activation).ok_or_else(|| {
+        let known = ACTIVATIONS.join(", ");
+        PyValueError::new_err(format!("no activation `{activation}`; the activations are {known}"))
+    })?;
+    let optional = [bias.map(|bias| ("bias", bias)), residual.map(|residual| ("residual", residual))];
+    let given = [("input", x), ("weight", weight), ("out", out)];
+    let given: Vec<_> = given.into_iter().chain(optional.into_iter().flatten()).collect();
+    let mut arrays = Arrays::of(&given)?;
+    let call = arrays.open(py, stream)?;
+    floats!(arrays.first(), T => {
+        let (x, w) = (arrays.take::<T, 3>(&call)?, arrays.take::<T, 3>(&call)?);
+        let c = arrays.out::<T, 3>(&call)?;
+        let bias = bias.map(|_| arrays.take::<T, 1>(&call)).transpose()?;
+        let residual = residual.map(|_| arrays.take::<T, 3>(&call)).transpose()?;
+        if let Some(found) = bias.as_ref().map(|bias| bias.extents[0]).filter(|found| *found != c.extents[2]) {
+            let wanted = c.extents[2];
+            return Err(PyValueError::new_err(format!("`bias` has {found} elements, and the result {wanted} columns")));
+        }
+        if let Some(found) = residual.as_ref().map(|r| r.extents).filter(|found| *found != c.extents) {
+            let wanted = c.extents;
+            return Err(PyValueError::new_err(format!("`residual` has the extents {found:?}, and the result {wanted:?}")));
+        }
+        let bytes = |array: &Typed<T, 3>| {
+            let start = array.buffer.device_address();
+            start..start + (array.buffer.len() * size_of::<T>()) as u64
+        };
+        let (of_c, added) = (bytes(&c), residual.as_ref().map(bytes));
+        if added.is_some_and(|added| added.start < of_c.end && of_c.start < added.end) {
+            return Err(PyValueError::new_err("`residual` and `out` share memory"));
+        }
+        call.run((x, w, c, bias, residual), move |on, (x, w, c, bias, residual)| {
+            let (bias, residual) = (bias.as_ref(), residual.as_ref());
+            let wide = (widened(on, bias)?, widened(on, residual)?);
+            let (of_bias, of_residual) = (as_f32(bias, &wide.0)?, as_f32(residual, &wide.1)?);
+            on.reads(&of_bias)?;
+            on.reads(&of_residual)?;
+            // SAFETY: the buffers are alive and not written until their drop, which waits for the
+            // launch that `reads` declares.
+            let (bias, residual) = unsafe { (of_bias.detached(), of_residual.detached()) };
+            let epilogue = LinearEpilogue { bias, residual, activation: activation as u32 };
+            let gemm = Gemm::new().transpose_b();
+            // SAFETY: the bias has an element for each column of c, and the residual the extents of
+            // c, compared above; empty ones are not read.
+            unsafe { gemm.run_with(on, &x.view()?, &w.view()?, &mut c.view_mut()?, epilogue)? };
+            on.reads(&of_bias)?;
+            on.reads(&of_residual)
+        })
+    })
+}
+
+/// Returns the buffer of an array of `f32`.
+fn of_f32<T: Float, const R: usize>(array: &Typed<T, R>) -> Option<&DeviceBuffer<f32>> {
+    (&array.buffer as &dyn Any).downcast_ref()
+}
+
+/// Returns the elements as `f32` in new memory; none without an array, or if they are `f32`.
+fn widened<T: Float + GenericArgument, const R: usize>(
+    on: &runtime::Stream,
+    array: Option<&Typed<T, R>>,
+) -> Result<DeviceBuffer<f32>> {
+    let Some(array) = array.filter(|array| of_f32(array).is_none()) else { return on.device().alloc::<f32>(0) };
+    let mut wide = on.device().alloc::<f32>(array.extents.iter().product())?;
+    elementwise::map(on, converted {}, array.view()?.strided(), wide.view_mut(array.extents)?.strided())?;
+    Ok(wide)
+}
+
+/// Returns the elements of an array as `f32`: its own, or those of `wide`; none without an array.
+fn as_f32<'a, T: Float, const R: usize>(
+    array: Option<&'a Typed<T, R>>,
+    wide: &'a DeviceBuffer<f32>,
+) -> Result<BufferView<'a, f32, R>> {
+    match array.map(|array| (array, of_f32(array))) {
+        None => wide.view([0; R]),
+        Some((array, Some(own))) => own.view_strided(array.extents, array.strides),
+        Some((array, None)) => wide.view(array.extents),
+    }
+}
+
 /// Computes attention of [batch, heads, tokens, size]. `lse` receives the logarithm of each query's
 /// sum, [batch, heads, tokens], which the gradient requires.
 #[pyfunction]
-#[pyo3(signature = (q, k, v, out, scale = None, causal = false, window = None, stream = None, lse = None))]
+#[pyo3(signature = (q, k, v, out, scale = None, causal = false, window = None, stream = None, lse = None, mask = None))]
 #[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
 fn attention(
     py: Python<'_>,
@@ -258,12 +353,14 @@ fn attention(
     window: Option<(usize, usize)>,
     stream: Option<&Bound<'_, PyAny>>,
     lse: Option<&Bound<'_, PyAny>>,
+    mask: Option<&Bound<'_, SeenBlocks>>,
 ) -> PyResult<()> {
     let given = [("query", q), ("key", k), ("value", v), ("out", out)];
     let given: Vec<_> = given.into_iter().chain(lse.map(|lse| ("lse", lse))).collect();
     let mut arrays = Arrays::of(&given)?;
     let call = arrays.open(py, stream)?;
     let attention = attention_of(scale, causal, window);
+    let mask = mask_of(&call, mask)?;
     floats!(arrays.first(), T => {
         let (q, k, v) = (arrays.take::<T, 4>(&call)?, arrays.take::<T, 4>(&call)?, arrays.take::<T, 4>(&call)?);
         let o = arrays.out::<T, 4>(&call)?;
@@ -271,6 +368,7 @@ fn attention(
         call.run((q, k, v, o, lse), move |on, (q, k, v, o, lse)| {
             let qkv = Qkv { q: q.view()?, k: k.view()?, v: v.view()? };
             let mut lse = lse.as_mut().map(Typed::view_mut).transpose()?;
+            let attention = mask.as_deref().map_or(attention, |mask| attention.mask(mask));
             attention.run(on, qkv, &mut o.view_mut()?, lse.as_mut())
         })
     })
@@ -281,6 +379,12 @@ fn attention_of(scale: Option<f32>, causal: bool, window: Option<(usize, usize)>
     let attention = scale.map_or(Attention::new(), |scale| Attention::new().scale(scale));
     let attention = window.map_or(attention, |(left, right)| attention.band(left, right));
     if causal { attention.causal() } else { attention }
+}
+
+/// Returns a block mask on the device of a call.
+fn mask_of(call: &DeviceCall<'_>, mask: Option<&Bound<'_, SeenBlocks>>) -> PyResult<Option<Arc<DeviceMask>>> {
+    let mask = mask.map(|mask| mask.get().on(&call.open.opened)).transpose();
+    mask.map_err(|e| error::runtime(call.py, e))
 }
 
 /// Rotates pairs of elements of [tokens, heads, size] by the angles of positions [axes, tokens].

@@ -11,6 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use runtime::Result;
 use runtime_devices::executor::RawBuffer;
+use std::any::Any;
 use std::sync::Arc;
 
 /// Quantized weights of a linear layer, [out features, in features], repacked for the products.

@@ -3,7 +3,7 @@
 import torch
 import torch.nn.functional as F
 
-from .. import _native
+from .. import _library, _native
 from ._operator import Operator, ROWS, new_tensor, note_torch, stream_of
 
 
@@ -48,6 +48,60 @@ def _attention_refuse(query, key, value, causal, scale, window):
     return None
 
 
+# Attention with a block mask, which has a number
+
+
+def _mask_of(number):
+    mask = _library._MASKS.get(number)
+    if mask is None:
+        raise RuntimeError(f"the BlockMask with the number {number} of a traced call exists no longer: keep it")
+    return mask
+
+
+def _block_attention(query, key, value, mask, causal, scale):
+    o, lse = _attention_fake(query, key, value, causal, scale, None)
+    q, k, v = (x if x.stride(-1) == 1 else x.contiguous() for x in (query, key, value))
+    _native.attention(q, k, v, o, scale, causal, None, stream_of(q), lse, _mask_of(mask)._native)
+    return o, lse
+
+
+def _block_attention_torch(query, key, value, mask, causal, scale):
+    mask, groups = _mask_of(mask), query.shape[-3] // key.shape[-3]
+    seen = torch.tensor(mask.seen, device=query.device)
+    seen = seen.repeat_interleave(mask.block, 1).repeat_interleave(mask.block, 2)[:, : mask.queries, : mask.keys]
+    if causal:
+        seen = seen.tril(mask.keys - mask.queries)
+    if groups > 1:
+        key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
+    logits = (query @ key.mT) * (query.shape[-1] ** -0.5 if scale is None else scale)
+    # A query that sees no key gives zeros, and a softmax without elements NaNs.
+    weights = logits.masked_fill(~seen & seen.any(-1, keepdim=True), float("-inf")).softmax(-1)
+    return weights.masked_fill(~seen, 0.0) @ value
+
+
+def _block_attention_refuse(query, key, value, mask, causal, scale):
+    return _attention_refuse(query, key, value, causal, scale, None)
+
+
+def _block_attention_save(ctx, inputs, output):
+    query, key, value, ctx.mask, ctx.causal, ctx.scale = inputs
+    ctx.save_for_backward(query, key, value, *output)
+    ctx.mark_non_differentiable(output[1])
+
+
+def _block_attention_gradient(ctx, do, _):
+    row = ROWS["block_attention_backward"]
+    return *row.results(*ctx.saved_tensors, do, ctx.mask, ctx.causal, ctx.scale), None, None, None
+
+
+def _block_attention_backward(query, key, value, o, lse, do, mask, causal, scale):
+    gradients = tuple(new_tensor(x) for x in (query, key, value))
+    operands = tuple(x if x.stride(-1) == 1 else x.contiguous() for x in (query, key, value))
+    results, native = (o, do if do.stride(-1) == 1 else do.contiguous(), lse), _mask_of(mask)._native
+    _native.attention_backward(operands, results, gradients, scale, causal, None, stream_of(query), native)
+    return gradients
+
+
 def _attention_save(ctx, inputs, output):
     query, key, value, ctx.causal, ctx.scale, ctx.window = inputs
     ctx.save_for_backward(query, key, value, *output)
@@ -87,10 +141,32 @@ TABLE = [
         fake=lambda query, key, value, *_: tuple(new_tensor(x) for x in (query, key, value)),
         scratch=True,
     ),
+    Operator(
+        "block_attention",
+        "(Tensor query, Tensor key, Tensor value, int mask, bool causal, float? scale) -> (Tensor, Tensor)",
+        kernel=_block_attention,
+        fake=lambda query, key, value, mask, causal, scale: _attention_fake(query, key, value, causal, scale, None),
+        torch=_block_attention_torch,
+        refuse=_block_attention_refuse,
+        save=_block_attention_save,
+        backward=_block_attention_gradient,
+    ),
+    Operator(
+        "block_attention_backward",
+        "(Tensor query, Tensor key, Tensor value, Tensor o, Tensor lse, Tensor do, int mask, bool causal,"
+        " float? scale) -> (Tensor, Tensor, Tensor)",
+        kernel=_block_attention_backward,
+        fake=lambda query, key, value, *_: tuple(new_tensor(x) for x in (query, key, value)),
+    ),
 ]
 
 
-def attention(query, key, value, *, causal=False, scale=None, window=None, strict=False, interpret=True):
+def attention(query, key, value, *, causal=False, scale=None, window=None, blocks=None, strict=False, interpret=True):
+    if blocks is not None:
+        if window is not None:
+            raise ValueError("attention takes blocks or a window, not both")
+        _library._native_mask(blocks)
+        return ROWS["block_attention"]((query, key, value, blocks._number, causal, scale), strict, interpret)
     window = None if window is None else list(window)
     return ROWS["attention"]((query, key, value, causal, scale, window), strict, interpret)
 

@@ -4,7 +4,9 @@ import torch
 import torch.nn.functional as F
 
 from .. import _native
+from .._checks import _activation_of
 from ._operator import Operator, ROWS, as_rows, new_tensor, note_torch, stream_of
+from .elementwise import ACTIVATIONS
 
 
 def _product_shape(a, b, transpose_a, transpose_b):
@@ -78,6 +80,69 @@ TABLE = [
 ]
 
 
+# The linear layer with an activation or a residual
+
+SLOPES = {name: f"{name}_backward" for name in ("silu", "gelu", "gelu_tanh")}
+FUNCTIONS = {"none": lambda x: x, "relu": torch.relu, **ACTIVATIONS}
+
+
+def _linear(input, weight, bias, residual, activation):
+    y = new_tensor(input, input.shape[0], weight.shape[0])
+    (input, weight), bias = (as_rows(x) for x in (input, weight)), None if bias is None else bias.contiguous()
+    residual = None if residual is None else as_rows(residual)
+    _native.linear(input, weight, bias, residual, activation, y, stream_of(y))
+    return y
+
+
+def _linear_torch(input, weight, bias, residual, activation):
+    y = FUNCTIONS[activation](F.linear(input, weight, bias))
+    return y if residual is None else y + residual
+
+
+def _linear_refuse(input, weight, bias, residual, activation):
+    if residual is not None and residual.shape != (input.shape[0], weight.shape[0]):
+        return "a residual of another shape than the result"
+    return _product_refuse(input, weight, bias, False, True)
+
+
+def _linear_save(ctx, inputs, output):
+    input, weight, bias, _, ctx.activation = inputs
+    ctx.save_for_backward(input, weight, bias)
+
+
+def _linear_gradient(ctx, dy):
+    """Computes the argument of the activation again, which the forward pass does not store."""
+    input, weight, bias = ctx.saved_tensors
+    dx = dw = dbias = None
+    dz = dy
+    if ctx.activation != "none" and any(ctx.needs_input_grad[:3]):
+        z = ROWS["product"].results(input, weight, bias, False, True)
+        relu = ctx.activation == "relu"
+        dz = torch.where(z > 0, dy, 0) if relu else ROWS[SLOPES[ctx.activation]].results(z, dy)
+    if ctx.needs_input_grad[0]:
+        dx = ROWS["product"].results(dz, weight, None, False, False)
+    if ctx.needs_input_grad[1]:
+        dw = ROWS["product"].results(dz, input, None, True, False)
+    if ctx.needs_input_grad[2]:
+        dbias = dz.sum(0)
+    return dx, dw, dbias, dy if ctx.needs_input_grad[3] else None, None
+
+
+TABLE.append(
+    Operator(
+        "linear",
+        "(Tensor input, Tensor weight, Tensor? bias, Tensor? residual, str activation) -> Tensor",
+        kernel=_linear,
+        fake=lambda input, weight, bias, residual, activation: new_tensor(input, input.shape[0], weight.shape[0]),
+        torch=_linear_torch,
+        refuse=_linear_refuse,
+        save=_linear_save,
+        backward=_linear_gradient,
+        scratch=True,
+    )
+)
+
+
 def matmul(input, other, *, strict=False, interpret=True):
     if input.dim() > 3 and input.dim() == other.dim() and input.shape[:-2] == other.shape[:-2]:
         a, b = input.flatten(0, -3), other.flatten(0, -3)
@@ -89,10 +154,17 @@ def matmul(input, other, *, strict=False, interpret=True):
     return ROWS["product"]((input, other, None, False, False), strict, interpret)
 
 
-def linear(input, weight, bias=None, *, strict=False, interpret=True):
+def linear(input, weight, bias=None, *, activation=None, residual=None, strict=False, interpret=True):
+    if activation is None and residual is None:
+        name, rest = "product", (bias, False, True)
+    else:
+        shape = (*input.shape[:-1], weight.shape[0])
+        if residual is not None and residual.shape == shape:
+            residual = residual.reshape(-1, shape[-1])
+        name, rest = "linear", (bias, residual, _activation_of(activation))
     if input.dim() == 2:
-        return ROWS["product"]((input, weight, bias, False, True), strict, interpret)
-    y = ROWS["product"]((input.reshape(-1, input.shape[-1]), weight, bias, False, True), strict, interpret)
+        return ROWS[name]((input, weight, *rest), strict, interpret)
+    y = ROWS[name]((input.reshape(-1, input.shape[-1]), weight, *rest), strict, interpret)
     return y.reshape(*input.shape[:-1], weight.shape[0])
 
 
