@@ -615,6 +615,13 @@ impl Array {
         Ok(pyo3::types::PyBytes::new(py, &bytes))
     }
 
+    /// Returns what `pickle` and `copy` call to make the array again, and its arguments.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let again = py.import("kernels_rs._native")?.getattr("array_of_bytes")?;
+        let arguments = (self.tobytes(py)?, self.dtype(), &self.shape, self.device()).into_pyobject(py)?;
+        Ok((again, arguments))
+    }
+
     #[getter]
     fn __array_interface__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         match self.place {
@@ -675,6 +682,24 @@ pub fn zeros(
         shape.ok_or_else(|| PyValueError::new_err(format!("no extent of a shape is negative, given {given:?}")))?;
     let scalar = dtype.map_or(Ok(Scalar::F32), self::dtype)?;
     Array::new(py, device.map_or(Ok(Where::Cpu), Where::of)?, (scalar, shape), |_| Ok(()))
+}
+
+/// Makes an array of the bytes that [`Array::tobytes`] returns.
+#[pyfunction]
+pub fn array_of_bytes(
+    py: Python<'_>,
+    bytes: &[u8],
+    dtype: &str,
+    shape: Vec<usize>,
+    device: &Bound<'_, PyAny>,
+) -> PyResult<Array> {
+    let scalar = named(dtype)?;
+    let wanted = shape.iter().try_fold(scalar.bytes() as usize, |n, extent| n.checked_mul(*extent));
+    if wanted != Some(bytes.len()) {
+        let given = bytes.len();
+        return Err(PyValueError::new_err(format!("{given} bytes are no array of {dtype} with the shape {shape:?}")));
+    }
+    Array::new(py, Where::of(device)?, (scalar, shape), |raw| raw.write(bytes))
 }
 
 /// Makes a copy of a row-major host array on a device.

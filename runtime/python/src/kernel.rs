@@ -24,13 +24,14 @@ pub static COMPILED: ForkLock<HashMap<CompilationKey, &'static CompiledText>> = 
 
 /// A compiled text.
 pub struct CompiledText {
+    key: CompilationKey,
     artifact: &'static Artifact,
     program: Program,
     pub instances: ForkLock<HashMap<Instance, Arc<Monomorphic>>>,
 }
 
 /// A text, its name in messages, the kernel, and the target.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct CompilationKey {
     text: String,
     file: String,
@@ -70,7 +71,8 @@ fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 }
 
 impl CompiledText {
-    fn new(CompilationKey { text, file, name, target }: &CompilationKey) -> Result<CompiledText, Errors> {
+    fn new(key: &CompilationKey) -> Result<CompiledText, Errors> {
+        let CompilationKey { text, file, name, target } = key;
         let mut program = source_file::standalone(text, file, name.as_deref())?;
         program.launch.target = target.unwrap_or(program.launch.target);
         let kernel = &program.functions[0];
@@ -86,7 +88,8 @@ impl CompiledText {
             parameters: parameters.leak(),
             instances: &[],
         };
-        let compiled = CompiledText { artifact: Box::leak(Box::new(artifact)), program, instances: ForkLock::new() };
+        let (artifact, key) = (Box::leak(Box::new(artifact)), key.clone());
+        let compiled = CompiledText { key, artifact, program, instances: ForkLock::new() };
         // Errors of the declared instances count as errors of the text.
         let declared = compiled.program.launch.instances.iter().map(|declared| declared.arguments.clone());
         let plain = compiled.generics().is_empty().then(Instance::default);
@@ -164,6 +167,26 @@ impl Kernel {
     /// Returns the kernel itself, which never changes.
     fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
         slf
+    }
+
+    /// Returns what `pickle` calls to compile the kernel again, and its arguments.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let CompilationKey { text, file, name, target } = &self.compiled.key;
+        let generics = PyDict::new(py);
+        for (generic, value) in self.compiled.generics().iter().zip(&self.fixed) {
+            match value {
+                None => {}
+                Some(Constant::Bool(value)) => generics.set_item(&generic.name, *value)?,
+                Some(Constant::Integer(value)) => generics.set_item(&generic.name, *value)?,
+                Some(Constant::Usize(value)) => generics.set_item(&generic.name, *value)?,
+                Some(Constant::Scalar(scalar)) => generics.set_item(&generic.name, array::name_of(*scalar))?,
+                Some(Constant::Item(item)) => generics.set_item(&generic.name, &*item.name)?,
+            }
+        }
+        let target = target.map(|target| target.to_string());
+        let again = py.import("kernels_rs._kernel")?.getattr("compiled_again")?;
+        let arguments = (text, name, file, target, &self.label, generics).into_pyobject(py)?;
+        Ok((again, arguments))
     }
 
     /// Returns the names of the parameters.

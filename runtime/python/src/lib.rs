@@ -70,6 +70,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<repeat::Repeats>()?;
     m.add_function(wrap_pyfunction!(array::zeros, m)?)?;
     m.add_function(wrap_pyfunction!(array::array, m)?)?;
+    m.add_function(wrap_pyfunction!(array::array_of_bytes, m)?)?;
     m.add_function(wrap_pyfunction!(array::asarray, m)?)?;
     m.add_function(wrap_pyfunction!(array::describe, m)?)?;
     m.add_function(wrap_pyfunction!(device::devices, m)?)?;

@@ -1,7 +1,9 @@
 """Arrays without copies, in both directions, and their lifetimes."""
 
+import copy
 import gc
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -398,3 +400,23 @@ def test_jax_arrays_are_read_and_not_written():
     for call in [jax.jit(kernels_rs.softmax), jax.grad(lambda x: kernels_rs.sum(x))]:
         with pytest.raises(TypeError, match="cannot be traced by jax.jit or jax.grad"):
             call(x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8"])
+def test_arrays_are_copied_and_pickled(device, dtype):
+    a = kernels_rs.zeros((2, 3), dtype, device)
+    for again in (copy.copy(a), copy.deepcopy(a), pickle.loads(pickle.dumps(a))):
+        assert (again.shape, again.dtype, again.device) == (a.shape, a.dtype, a.device)
+        assert again.tobytes() == a.tobytes() and again.ptr != a.ptr
+    empty = copy.copy(kernels_rs.zeros((0, 3), dtype, device))
+    assert empty.shape == (0, 3)
+
+
+def test_quantized_weights_and_masks_are_pickled(to):
+    layer = kernels_rs.QuantizedLinear(to(np.eye(32, dtype=np.float32)))
+    x = to(np.ones((2, 32), np.float32))
+    expected = host(layer(x))
+    for again in (copy.copy(layer), copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
+        np.testing.assert_array_equal(host(again(x)), expected)
+    mask = pickle.loads(pickle.dumps(kernels_rs.BlockMask([[[True]]], 3, 5)))
+    assert (mask.seen, mask.queries, mask.keys, mask.block) == ([[[True]]], 3, 5, 64)

@@ -296,6 +296,32 @@ def test_kernels_are_copied_and_named():
     assert saxpy.__name__ == saxpy.name == "saxpy" and kernels_rs.Kernel.__name__ == "Kernel"
 
 
+def test_kernels_are_pickled():
+    scaled = kernels_rs.compile(
+        """
+        #[kernel(block = 32, grid = 1)]
+        pub fn scaled<T: Float, const N: usize>(y: &mut [T]) {
+            if thread::x() < y.len() {
+                y[thread::x()] = T::from_f32(N as f32);
+            }
+        }
+        """,
+        file="scaled.rs",
+        target="sm_70",
+    )
+    again = pickle.loads(pickle.dumps(scaled.instance(N=3)))
+    y = np.zeros(2, np.float32)
+    again(y)
+    assert y.tolist() == [3, 3] and ".target sm_70" in again.instance(T="float32").ptx
+    assert pickle.loads(pickle.dumps(scaled.instance(T="float16"))).instance(N=1).ptx
+
+
+def test_signatures_of_kernels():
+    assert str(inspect.signature(kernels_rs.compile(SAXPY))) == "(a, x, y, *, block=None, stream=None, unchecked=None)"
+    inspect.signature(kernels_rs.Kernel.instance)
+    assert callable(kernels_rs.Kernel)
+
+
 def test_a_violation_of_a_stream_that_is_dropped_is_printed(monkeypatch):
     wrong = kernels_rs.compile(SAXPY.replace("if i < y.len() {", "if i < y.len() + 1 {"))
     raised = []

@@ -78,9 +78,11 @@ from ._library import (
     swiglu,
     transpose,
 )
+from ._kernel import Signature as _Signature
 from ._page import Page, inspect
 
 Kernel.inspect = inspect
+Kernel.__signature__ = _Signature()
 Array.__array__ = _as_numpy
 Array.item = _item
 Array.__float__ = lambda array: float(_item(array))

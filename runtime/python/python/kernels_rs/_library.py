@@ -431,6 +431,10 @@ class QuantizedLinear:
         self._planes = tuple(torch.from_dlpack(plane) for plane in self.weight.planes())
         return self
 
+    def __getstate__(self):
+        # Planes share the memory of the weights, and are made again.
+        return {"weight": self.weight, "_planes": None, "_facts": None}
+
     def __repr__(self):
         return f"QuantizedLinear(shape={self.shape}, format={self.format!r})"
 
@@ -450,6 +454,9 @@ class BlockMask:
         self._number = next(_NUMBERS)
         _MASKS[self._number] = self
 
+    def __reduce__(self):
+        return _block_mask, (self.seen, self.queries, self.keys, self.block)
+
     @property
     def density(self):
         """Returns the fraction of blocks that are seen."""
@@ -457,6 +464,11 @@ class BlockMask:
 
     def __repr__(self):
         return f"BlockMask(heads={len(self.seen)}, queries={self.queries}, keys={self.keys}, block={self.block})"
+
+
+def _block_mask(seen, queries, keys, block):
+    """Returns the mask that `pickle` has stored."""
+    return BlockMask(seen, queries, keys, block=block)
 
 
 _NUMBERS = itertools.count()
@@ -468,6 +480,11 @@ def _lists(array):
     if isinstance(array, _native.Array):
         array = numpy(array)
     return array.tolist() if hasattr(array, "tolist") else array
+
+
+def _quantized_again(words, halves, format, shape):
+    """Returns the weights that `pickle` has stored."""
+    return _native.Quantized.from_planes(words, halves, format, shape)
 
 
 @_differentiable

@@ -7,8 +7,9 @@ use kernel_dsl::compiler::Scalar;
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Element, Float, GenericArgument};
 use kernels_rs::activation::{geglu, geglu_tanh, gelu, gelu_tanh, silu, swiglu};
+use kernels_rs::attention::mask::DeviceMask;
 use kernels_rs::attention::{Attention, Qkv};
-use kernels_rs::gemm::{Gemm, epilogue};
+use kernels_rs::gemm::{Gemm, epilogue as epilogues};
 use kernels_rs::reduce::{self, Reduced};
 use kernels_rs::rotary::PairLayout;
 use kernels_rs::rowwise::{CrossEntropy, Norm, Softmax};
@@ -16,6 +17,9 @@ use kernels_rs::sampling::Sample;
 use kernels_rs::{elementwise, histogram, permute, scan};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use runtime::{BufferView, DeviceBuffer, Result};
+use std::any::Any;
+use std::sync::Arc;
 
 /// Adds the functions of the library to the module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -94,12 +98,17 @@ macro_rules! widths {
     }};
 }
 
+mod cache;
+mod epilogue;
 mod gradients;
 mod operands;
 mod quantized;
+mod sparse;
 
+use epilogue::{ACTIVATIONS, LinearEpilogue};
 use operands::{AnyObject, Arrays, DeviceCall, Typed, unsupported};
 use quantized::{QuantizedWeights, quantized_product};
+use sparse::SeenBlocks;
 
 /// Computes the softmax of the last axis, or its logarithm.
 #[pyfunction]

@@ -9,9 +9,9 @@ use kernel_dsl::compiler::Scalar;
 use kernels_rs::quant::{Format, Weights};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use runtime::Result;
 use runtime_devices::executor::RawBuffer;
-use std::any::Any;
 use std::sync::Arc;
 
 /// Quantized weights of a linear layer, [out features, in features], repacked for the products.
@@ -63,6 +63,43 @@ impl QuantizedWeights {
         QuantizedWeights::made(call, place, blocks, move |on, blocks| {
             Ok(Some(Weights::from_blocks(on, format, &blocks.view()?)?))
         })
+    }
+
+    /// Makes weights over the memory of `planes`.
+    #[staticmethod]
+    fn from_planes(
+        py: Python<'_>,
+        words: AnyObject<'_, '_>,
+        halves: AnyObject<'_, '_>,
+        format: &str,
+        shape: [usize; 2],
+    ) -> PyResult<QuantizedWeights> {
+        let format = self::format(format)?;
+        let mut arrays = Arrays::of(&[("words", words), ("halves", halves)])?;
+        let place = arrays.first().place;
+        let call = arrays.open(py, None)?;
+        let (words, halves) = (arrays.take_as::<u32, 1>(&call)?, arrays.take_as::<u16, 1>(&call)?);
+        let weights = Weights::from_planes(format, shape, words.buffer, halves.buffer);
+        Ok(QuantizedWeights { weights: Arc::new(weights.map_err(|e| error::runtime(py, e))?), place })
+    }
+
+    /// Returns the weights themselves, which never change.
+    fn __copy__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// Returns the weights themselves, which never change.
+    fn __deepcopy__(slf: Py<Self>, _memo: &Bound<'_, PyAny>) -> Py<Self> {
+        slf
+    }
+
+    /// Returns what `pickle` calls to make the weights again, and its arguments.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let (py, own) = (slf.py(), slf.get());
+        let (words, halves) = own.planes();
+        let again = py.import("kernels_rs._library")?.getattr("_quantized_again")?;
+        let arguments = (words, halves, own.format(), own.shape()).into_pyobject(py)?;
+        Ok((again, arguments))
     }
 
     /// Computes out ← x · Wᵀ.
