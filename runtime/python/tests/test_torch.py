@@ -343,11 +343,13 @@ OPERATORS = {
     "swiglu_of_two": [(3, 8), (3, 8)],
     "gelu_tanh": [(3, 8)],
     "product": [(5, 3), (4, 3), (4,), False, True],
+    "linear": [(5, 3), (4, 3), (4,), (5, 4), "silu"],
     "cross_entropy": [(4, 7), LABELS.int(), 0.1],
     "rotary": [(4, 2, 8), POSITIONS.int(), [1.0, 0.1, 0.01, 0.001], None, False],
     "rotary_tables": [(2, 3, 5, 8), torch.ones(1, 5, 8), torch.zeros(1, 5, 8), False],
     "fake_quantize": [(3, 9), torch.ones(3), 0, -3, 3],
     "attention": [(1, 2, 5, 8), (1, 1, 6, 8), (1, 1, 6, 8), True, None, None],
+    "block_attention": [(1, 2, 70, 8), (1, 2, 130, 8), (1, 2, 130, 8), BLOCKS._number, True, None],
 }
 
 
