@@ -1,16 +1,17 @@
 //! Block masks of attention.
 
 use crate::device::Opened;
+use kernel_dsl_compiler::lock::Lock;
 use kernels_rs::attention::mask::{BlockMask, BlockSize, DeviceMask};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// The blocks of keys that each block of queries sees, and their lists on the devices of its calls.
 #[pyclass(frozen, module = "kernels_rs", name = "SeenBlocks")]
 pub struct SeenBlocks {
     mask: BlockMask,
-    uploaded: Mutex<Vec<(Arc<Opened>, Arc<DeviceMask>)>>,
+    uploaded: Lock<Vec<(Arc<Opened>, Arc<DeviceMask>)>>,
 }
 
 #[pymethods]
@@ -31,7 +32,7 @@ impl SeenBlocks {
             )));
         }
         let mask = BlockMask::new(size, seen.len(), [queries, keys], |head, row, col| seen[head][row][col]);
-        Ok(SeenBlocks { mask, uploaded: Mutex::default() })
+        Ok(SeenBlocks { mask, uploaded: Lock::default() })
     }
 
     /// Returns the fraction of blocks that are seen.
@@ -43,7 +44,7 @@ impl SeenBlocks {
 impl SeenBlocks {
     /// Returns the lists on a device, uploaded at first use.
     pub fn on(&self, opened: &Arc<Opened>) -> runtime::Result<Arc<DeviceMask>> {
-        let mut uploaded = self.uploaded.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut uploaded = self.uploaded.lock();
         if let Some((_, known)) = uploaded.iter().find(|(known, _)| Arc::ptr_eq(known, opened)) {
             return Ok(known.clone());
         }
