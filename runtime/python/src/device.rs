@@ -394,7 +394,14 @@ impl Drop for Stream {
         let Err(error) = self.stream.wait() else { return };
         // An error has no caller to go to. Python prints the report of a check.
         if error.report().is_some() {
-            let _ = Python::try_attach(|py| error::runtime(py, error).write_unraisable(py, None));
+            let _ = Python::try_attach(|py| {
+                // Python drops the stream while another exception is on its way.
+                let pending = PyErr::take(py);
+                error::runtime(py, error).write_unraisable(py, None);
+                if let Some(pending) = pending {
+                    pending.restore(py);
+                }
+            });
         }
     }
 }
