@@ -1,6 +1,8 @@
 //! Functions of graphs: captures, nodes and their parameters, executables and updates.
 
-use super::layout::{AllocationNode, Copy3D, HostNode, KernelNode, KernelNodeV2, MemsetNode, UpdateInfo};
+use super::layout::{
+    AllocationNode, Copy3D, HostNode, InstantiateParams, KernelNode, KernelNodeV2, MemsetNode, UpdateInfo,
+};
 use super::{check_result_pointer, exports, get, handle, no_flags, pointer, put, put_if, text};
 use crate::core::driver::{Driver, UpdateMismatch};
 use crate::core::error::{Error, Result};
@@ -14,7 +16,8 @@ use std::sync::Arc;
 
 /// Accepted flags of `CUDA_GRAPH_INSTANTIATE_FLAG_…`: free on launch, upload, use node priorities.
 /// None has an effect here: nothing is freed or uploaded, and there is only one priority.
-const FREE_UPLOAD_PRIORITY: u64 = 1 | 2 | 8;
+const FREE_UPLOAD_PRIORITY: u64 = 1 | UPLOAD | 8;
+const UPLOAD: u64 = 2;
 const DEVICE_LAUNCH: u64 = 4;
 
 /// Instantiates a graph, and writes the handle of the executable graph.
@@ -663,6 +666,19 @@ exports! {
     fn cuGraphInstantiateWithFlags(executable: *mut sys::CUgraphExec, graph: sys::CUgraph, flags: u64) = call |driver| {
         // SAFETY: the caller's pointers are valid, as cuda.h requires.
         unsafe { instantiate(driver, executable, graph, flags) }
+    };
+
+    fn cuGraphInstantiateWithParams(executable: *mut sys::CUgraphExec, graph: sys::CUgraph, params: *mut InstantiateParams) as cuGraphInstantiateWithParams_ptsz = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe {
+            let given = get(params)?;
+            let upload = || driver.queue(handle(given.upload_stream)).map(|_| ());
+            let ready = if given.flags & UPLOAD == 0 { Ok(()) } else { upload() };
+            let done = ready.and_then(|()| instantiate(driver, executable, graph, given.flags));
+            // `CUDA_GRAPH_INSTANTIATE_SUCCESS`, or `…_ERROR`. No node is at fault.
+            put(params, InstantiateParams { node: pointer(Handle(0)), result: c_uint::from(done.is_err()), ..given })?;
+            done
+        }
     };
 
     fn cuGraphExecGetFlags(executable: sys::CUgraphExec, flags: *mut u64) = call |driver| {

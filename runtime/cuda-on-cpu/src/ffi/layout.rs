@@ -347,6 +347,17 @@ pub struct UpdateInfo {
     pub from: sys::CUgraphNode,
 }
 
+/// `CUDA_GRAPH_INSTANTIATE_PARAMS`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct InstantiateParams {
+    pub flags: u64,
+    pub upload_stream: sys::CUstream,
+    pub node: sys::CUgraphNode,
+    /// `CUDA_GRAPH_INSTANTIATE_…`
+    pub result: c_uint,
+}
+
 /// `CUlaunchConfig`
 #[repr(C)]
 #[derive(Clone, Copy)]

@@ -201,7 +201,6 @@ unsupported! {
         cuGraphExecGetId
         cuGraphExecNodeSetParams
         cuGraphGetId
-        cuGraphInstantiateWithParams
         cuGraphKernelNodeCopyAttributes
         cuGraphKernelNodeGetAttribute
         cuGraphKernelNodeSetAttribute

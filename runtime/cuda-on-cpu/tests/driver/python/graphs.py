@@ -16,6 +16,10 @@ class Memset(C.Structure):
     _fields_ = [("dst", C.c_uint64), ("pitch", S), ("value", C.c_uint), ("size", C.c_uint), ("width", S), ("height", S)]
 
 
+class Instantiate(C.Structure):
+    _fields_ = [("flags", C.c_uint64), ("stream", V), ("node", V), ("result", C.c_int)]
+
+
 class Info(C.Structure):
     _fields_ = [("result", C.c_uint), ("node", V), ("from_", V)]
 
@@ -134,6 +138,18 @@ call("cuStreamEndCapture", stream, B(graph))
 assert graph.value == in_progress.value
 call("cuGraphInstantiateWithFlags", B(executable), graph, C.c_uint64(0))
 run()
+
+# The call of cuda.core.
+graph = record(11)
+given = Instantiate(2, stream, 1, 7)
+call("cuGraphInstantiateWithParams", B(executable), graph, B(given))
+assert (given.node, given.result) == (None, 0) and run() == 11
+flags = C.c_uint64()
+call("cuGraphExecGetFlags", executable, B(flags))
+assert flags.value == 2
+given.flags = 64
+call("cuGraphInstantiateWithParams", B(executable), graph, B(given), gives=1)
+assert given.result == 1
 
 # An event that was recorded in a capture that has ended.
 call("cuStreamBeginCapture_v2", stream, 1)
