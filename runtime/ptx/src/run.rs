@@ -1,7 +1,7 @@
 //! Execution of a launch of a [`Program`].
 
 use super::cooperative::WORKSPACE_BYTES;
-use super::launch::{BufferArgument, Grid, Launch, Mismatch, Options, Outcome, ParameterValue};
+use super::launch::{BufferArgument, Checks, Grid, Launch, Mismatch, Options, Outcome, ParameterValue};
 use super::machine::{LaunchSetting, Machine};
 use super::memory::{Buffer, Lookup, MAX_BUFFERS, base};
 use super::program::Program;
@@ -15,6 +15,11 @@ use std::sync::Arc;
 
 /// The largest number of threads of a block, on every target.
 const MAX_THREADS: u64 = 1024;
+
+/// The bytes of the widest access. A GPU allocates shared memory in larger units, so compilers load
+/// whole vectors that begin in the memory of the block. Only [`Checks::All`] reports the bytes past
+/// the end.
+const WIDEST_ACCESS: usize = 16;
 
 /// The largest number of blocks that are resident at once.
 const MAX_RESIDENT_BLOCKS: u64 = 1024;
@@ -93,7 +98,10 @@ impl Program {
         parameters: Vec<u8>,
         options: Options,
     ) -> Result<Outcome, Mismatch> {
-        let setting = self.setting(grid, lookup, objects, parameters)?;
+        let mut setting = self.setting(grid, lookup, objects, parameters)?;
+        if options.checks != Checks::All {
+            setting.shared = setting.shared.next_multiple_of(WIDEST_ACCESS);
+        }
         if options.cooperative {
             return self.execute_cooperative(&setting, (all, heap), options);
         }

@@ -53,6 +53,11 @@ fn graphs_are_inspected_and_changed() {
 }
 
 #[test]
+fn vectors_may_end_after_dynamic_shared_memory() {
+    run("shared.py");
+}
+
+#[test]
 fn launches_are_built_in_steps() {
     run("stepwise.py");
 }
