@@ -167,7 +167,7 @@ impl FunctionChecker<'_> {
             return self.declare_as(VariableForm { mutable, unset }, name.to_string(), ty, mark);
         };
         let variable = &self.locals[id.0 as usize];
-        let (wanted, same) = (variable.ty, variable.mutable == mutable);
+        let (wanted, same) = (variable.ty, variable.form.mutable == mutable);
         if !self.table.unify(ty, wanted) {
             let (ty, wanted) = (self.named(ty), self.named(wanted));
             self.report(mark, format!("`{name}` is a `{wanted}` in the first alternative, and a `{ty}` here"));
