@@ -13,6 +13,7 @@
 //!
 //! The folder of [`stage`](crate::stage) has the libraries.
 
+mod headers;
 pub mod nvjitlink;
 pub mod tools;
 

@@ -4,6 +4,7 @@
 //! to `cuda-on-cpu`, which acts as the program by whose name it was started. Both programs write
 //! PTX as the cubin.
 
+use super::headers::{HEADERS, OVERLOADS};
 use crate::core::image;
 use crate::core::link::with_header;
 use kernel_dsl_compiler::target::Target;
@@ -221,7 +222,8 @@ fn to_ptx(arguments: &[String]) -> Vec<String> {
 fn nvrtc_options(line: &CommandLine) -> Vec<String> {
     let name = line.value("--gpu-architecture").or_else(|| line.value("--gpu-code")).unwrap_or(DEFAULT_TARGET);
     let number = name.trim_start_matches(|c: char| !c.is_ascii_digit());
-    let mut options = vec![format!("--gpu-architecture=compute_{number}")];
+    let first = format!("--pre-include={}", OVERLOADS.to_string_lossy());
+    let mut options = vec![format!("--gpu-architecture=compute_{number}"), first];
     for (name, value) in &line.values {
         if ["--include-path", "--define-macro", "--std", "--maxrregcount"].contains(name) {
             options.push(format!("{name}={value}"));
@@ -283,11 +285,15 @@ fn compile(source: &str, name: &str, options: &[String]) -> Result<Vec<u8>, Stri
             if code == 0 && text(program, buffer.as_mut_ptr().cast()) == 0 { buffer } else { Vec::new() }
         }
     };
+    let (names, headers): (Vec<*const c_char>, Vec<*const c_char>) =
+        HEADERS.iter().map(|(name, header)| (name.as_ptr(), header.as_ptr())).unzip();
     let mut program = std::ptr::null_mut();
     // SAFETY: the texts and arrays live until the calls return. The process ends soon, so nothing
     // destroys the program.
     unsafe {
-        if create(&mut program, source.as_ptr(), file.as_ptr(), 0, std::ptr::null(), std::ptr::null()) != 0 {
+        if create(&mut program, source.as_ptr(), file.as_ptr(), names.len() as c_int, headers.as_ptr(), names.as_ptr())
+            != 0
+        {
             return Err("nvcc fatal   : NVRTC cannot create a program".to_string());
         }
         if compile(program, pointers.len() as c_int, pointers.as_ptr()) != 0 {
@@ -329,6 +335,7 @@ mod tests {
     fn nvrtc_gets_the_options_that_it_knows() {
         let line = own(&["--cubin", "-Iinclude", "-DN=3", "-arch", "sm_61", "-Xptxas", "-v", "-lineinfo", "k.cu"]);
         let options = nvrtc_options(&CommandLine::new(&line, &NVCC_OPTIONS));
-        assert_eq!(options, own(&["--gpu-architecture=compute_61", "-Iinclude", "-DN=3", "-lineinfo"]));
+        let first = "--pre-include=cuda-on-cpu/overloads.h";
+        assert_eq!(options, own(&["--gpu-architecture=compute_61", first, "-Iinclude", "-DN=3", "-lineinfo"]));
     }
 }

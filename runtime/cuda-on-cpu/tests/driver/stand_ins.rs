@@ -9,16 +9,36 @@ fn nvjitlink_answers_as_nvidias_library() {
     python::run("nvjitlink.py");
 }
 
-/// Compiles a library with the name of NVRTC by rustc.
 #[test]
 fn nvrtc_gives_ptx_as_the_cubin() {
     let folder = common::folder("nvrtc");
+    compile_nvrtc(&folder);
+    python::run_with("nvrtc.py", &[folder.to_str().unwrap()]);
+}
+
+/// Compiles a library with the name of NVRTC by rustc.
+fn compile_nvrtc(folder: &Path) {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/driver/rust/nvrtc.rs");
     let rustc = std::env::var_os("RUSTC").unwrap_or("rustc".into());
     let mut rustc = Command::new(rustc);
     rustc.args(["--edition=2024", "--crate-type=cdylib", source, "-o"]).arg(folder.join("libnvrtc.so.12"));
     common::expect_good(&rustc.output().expect("rustc, which made this test"));
-    python::run_with("nvrtc.py", &[folder.to_str().unwrap()]);
+}
+
+/// nvcc has the headers of the host's compiler, and NVRTC has none.
+#[cfg(unix)]
+#[test]
+fn nvcc_gives_nvrtc_the_standard_headers() {
+    let folder = common::folder("nvcc_headers");
+    compile_nvrtc(&folder);
+    std::fs::write(folder.join("k.cu"), "text").unwrap();
+    // No other nvcc is in this `PATH`.
+    let search = "PATH=\"${PATH%%:*}\" LD_LIBRARY_PATH=\"$PWD:$LD_LIBRARY_PATH\"";
+    common::expect_good(&shell(&folder, &format!("{search} nvcc --cubin -arch sm_61 -DN=1 k.cu")));
+    let ptx = std::fs::read_to_string(folder.join("k.cubin")).unwrap();
+    assert!(ptx.contains("\n// assert.h: 0 lines\n") && ptx.contains("\n// stdint.h: 23 lines\n"), "{ptx}");
+    let first = "// --pre-include=cuda-on-cpu/overloads.h";
+    assert!(ptx.ends_with(&format!("\n// --gpu-architecture=compute_61\n{first}\n// -DN=1\0")), "{ptx}");
 }
 
 const KERNEL: &str = ".version 6.0\n.target sm_61\n.address_size 64\n.visible .entry k() { ret; }\n";

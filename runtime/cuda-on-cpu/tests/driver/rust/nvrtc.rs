@@ -1,9 +1,9 @@
 //! A library with the name of NVRTC, for the test of its stand-in. `nvrtcGetPTX` gives PTX whose
-//! comment has the options of the compilation.
+//! comments have the headers and the options of the compilation.
 
 #![allow(non_snake_case)]
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int};
 
 /// A program: the PTX.
 pub struct TextProgram(String);
@@ -22,11 +22,16 @@ pub unsafe extern "C" fn nvrtcCreateProgram(
     to: *mut *mut TextProgram,
     source: *const c_char,
     _name: *const c_char,
-    _count: c_int,
-    _headers: *const c_void,
-    _names: *const c_void,
+    count: c_int,
+    headers: *const *const c_char,
+    names: *const *const c_char,
 ) -> c_int {
-    let source = unsafe { CStr::from_ptr(source) }.to_string_lossy().into_owned();
+    let text = |from: *const c_char| unsafe { CStr::from_ptr(from) }.to_string_lossy().into_owned();
+    let mut source = text(source);
+    for index in 0..count as usize {
+        let (name, header) = unsafe { (text(*names.add(index)), text(*headers.add(index))) };
+        source.push_str(&format!("\n// {name}: {} lines", header.lines().count()));
+    }
     unsafe { *to = Box::into_raw(Box::new(TextProgram(source))) };
     0
 }
@@ -66,5 +71,17 @@ pub unsafe extern "C" fn nvrtcDestroyProgram(program: *mut *mut TextProgram) -> 
         drop(Box::from_raw(*program));
         *program = std::ptr::null_mut();
     }
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvrtcGetProgramLogSize(_program: *mut TextProgram, size: *mut usize) -> c_int {
+    unsafe { *size = 1 };
+    0
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvrtcGetProgramLog(_program: *mut TextProgram, to: *mut u8) -> c_int {
+    unsafe { to.write(0) };
     0
 }
