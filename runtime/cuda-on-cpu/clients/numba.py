@@ -1,38 +1,60 @@
-"""Runs test modules of current numba-cuda from PyPI on cuda-on-cpu, and prints the results by module.
+"""Runs the tests of current numba-cuda from PyPI on cuda-on-cpu, and prints the results by module.
 
     cargo build --release -p cuda-on-cpu
     python3 runtime/cuda-on-cpu/clients/numba.py target/release/cuda-on-cpu [MODULE…]
 
-Where PyPI is out of reach, the script says so and ends with success. numba-cuda compiles to LTO-IR,
-and links by nvJitLink.
+Each module of `numba.cuda.tests` runs in a process, without the tests that numba.txt omits. Without
+a module, all run. Where PyPI is out of reach, the script says so and ends with success. numba-cuda
+compiles to LTO-IR, and links by nvJitLink.
+
+With `gpu` in place of the command, the tests run on the GPU, by the Python of this script and its
+packages, and none is omitted.
 """
-import re
+import os
 import sys
 
-from client import environment, listed, run
-
+# This script has the name of the package, and its folder is first in the path.
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+sys.path = [path for path in sys.path if os.path.abspath(path or '.') != FOLDER]
 PACKAGES = ['numba-cuda[cu12]', 'cuda-core', 'cuda-bindings==12.9.*', 'nvidia-nvjitlink-cu12', 'numpy', 'pytest',
             'psutil', 'cffi', 'ml_dtypes', 'filecheck']
-MODULE_SECONDS = 300
+MODULE_SECONDS = 1800
+
+
+def test(module, path, *omitted):
+    """Runs the tests of a module in this process, and writes the results to a file."""
+    import pytest
+    sys.path.append(FOLDER)
+    from client import Results
+    sys.path.remove(FOLDER)
+
+    class Plugin(Results):
+        @pytest.fixture(scope='class')
+        def initialize_from_pytest_config(self, request):
+            # The package does not contain its own fixture.
+            request.cls._dump_failed_filechecks = False
+
+    # Some folders of the package have no `__init__.py`.
+    arguments = ['-q', '-p', 'no:cacheprovider', '-o', 'consider_namespace_packages=true', '--pyargs',
+                 f'numba.cuda.tests.{module}']
+    return pytest.main(arguments, plugins=[Plugin(path, omitted)])
 
 
 def main():
+    from client import environment, listed, modules, omitted
     command, *given = sys.argv[1:]
+    given = given or listed(__file__)
+    if command == 'gpu':
+        return modules(__file__, None, sys.executable, given, MODULE_SECONDS, {})
     python = environment('numba', PACKAGES)
     if python is None:
         print('PyPI is out of reach: no test was run')
         return 0
-    failed = 0
-    for module in given or listed(__file__):
-        arguments = ['-m', 'unittest', '-v', f'numba.cuda.tests.cudapy.{module}']
-        code, text, seconds = run(command, python, arguments, MODULE_SECONDS)
-        good = len(re.findall(r'\.\.\. ok$', text, re.M))
-        print(f'{module}: {good} pass, {text.strip().splitlines()[-1]}, {seconds:.0f} s', flush=True)
-        if code != 0:
-            failed += 1
-            print(text[-4000:])
-    print(f'{failed} modules fail')
-    return int(failed > 0)
+    return modules(__file__, command, python, given, MODULE_SECONDS, omitted(__file__))
 
 
-sys.exit(main())
+if __name__ == '__main__':
+    if sys.argv[1] == '-':
+        sys.exit(test(*sys.argv[2:]))
+    sys.path.insert(0, FOLDER)
+    sys.exit(main())
