@@ -122,6 +122,9 @@ pub struct LaunchEstimate {
     pub l2_bytes: f64,
     /// Bytes from and to the memory.
     pub dram_bytes: f64,
+    /// Accesses that the simulated warps lack or have in excess, as a share of the accesses that the
+    /// interpreter counted. The times of launches with a large share are unreliable.
+    pub unmatched_accesses: f64,
     /// Share of the waiting time of warps by reason.
     pub stalls: BTreeMap<Stall, f64>,
     /// Waiting time by line of Rust, the longest first.
@@ -282,10 +285,14 @@ impl Estimator {
         let has_own_l1 = architecture.l1_bytes.value < architecture.shared_bytes.value;
         let l1 = if has_own_l1 { architecture.l1_bytes.value } else { architecture.l1_bytes.value - shared };
         let l1_of_block = (l1.max(16384.0) / resident as f64) as u64;
-        let counts = self.counts(&code, validated, blocks, warps, l1_of_block).map_err(failed)?;
-        let executions = executions(&counts);
+        let run = |sampled: &[u64]| self.counts(&code, validated, sampled, warps, l1_of_block).map_err(failed);
+        let (counts, longest) = sampled(blocks, run)?;
+        // If each block has a multiprocessor, the longest block determines the time.
+        let counts_of_path = if blocks <= multiprocessors { Some(run(&[longest])?) } else { None };
+        let executions = executions(counts_of_path.as_ref().unwrap_or(&counts));
         let paths = path::blocks(&code.listing, &executions);
-        let ops = self.ops(&code, &counts);
+        let unmatched_accesses = path::unmatched_accesses(&code.listing, &paths, &executions);
+        let ops = self.ops(&code, &counts, &path::active_shares(&code.listing, &paths, &executions));
 
         // Memory: what all blocks touch, and what they request.
         let bytes: u64 = validated
@@ -330,7 +337,8 @@ impl Estimator {
         // However short the simulated path is, the launch must transfer the memory that it touches.
         let transfer = dram_bytes / SECTOR as f64 / model.dram_sectors_per_cycle() / multiprocessors as f64;
         simulated.cycles = simulated.cycles.max(transfer);
-        let launch = LaunchFigures { instance, blocks, threads, resident, warps, l2_bytes, dram_bytes };
+        let launch =
+            LaunchFigures { instance, blocks, threads, resident, warps, l2_bytes, dram_bytes, unmatched_accesses };
         Ok(self.summary(launch, &code, &paths, &simulated))
     }
 
@@ -384,30 +392,19 @@ impl Estimator {
         }
     }
 
-    /// Runs sampled blocks on the PTX interpreter: evenly spread ones, up to a number of
-    /// instructions.
+    /// Runs the blocks of these numbers on the PTX interpreter.
     fn counts(
         &self,
         code: &InstanceCode,
         validated: &ValidatedArgs,
-        blocks: u64,
+        blocks: &[u64],
         warps: u64,
         l1: u64,
     ) -> runtime::Result<BlockCounts> {
-        let run = |sampled: &[u64]| {
-            let mut counter = Counter::new(warps, l1);
-            let options = Options { fuel: FUEL, ..Options::default() };
-            code.executable.observe(validated, options, sampled.iter().copied(), &mut counter)?;
-            Ok(counter.finish())
-        };
-        let first = run(&[blocks / 2])?;
-        let cost: u64 = first.lines.iter().map(|line| line.executed).sum();
-        let affordable = (SAMPLED_INSTRUCTIONS / cost.max(1)).clamp(1, SAMPLED_BLOCKS).min(blocks);
-        if affordable == 1 {
-            return Ok(first);
-        }
-        let spread: Vec<u64> = (0..affordable).map(|i| (2 * i + 1) * blocks / (2 * affordable)).collect();
-        run(&spread)
+        let mut counter = Counter::new(warps, l1);
+        let options = Options { fuel: FUEL, ..Options::default() };
+        code.executable.observe(validated, options, blocks.iter().copied(), &mut counter)?;
+        Ok(counter.finish())
     }
 
     /// Returns the share of the sectors that concurrent blocks do not share with one another, from
@@ -436,7 +433,7 @@ impl Estimator {
     }
 
     /// Converts the listing to the instructions of the simulation.
-    fn ops(&self, code: &InstanceCode, counts: &BlockCounts) -> Vec<SimulatedInstruction> {
+    fn ops(&self, code: &InstanceCode, counts: &BlockCounts, active: &[f64]) -> Vec<SimulatedInstruction> {
         let conflicts = code.listing.bank_conflicts();
         let op = |(at, (inst, control)): (usize, (&SassInstruction, &Control))| {
             let line = inst.line.as_ref().and_then(|line| counts.lines.get(line.number as usize));
@@ -444,7 +441,7 @@ impl Estimator {
             SimulatedInstruction {
                 control: *control,
                 unit: self.unit(inst),
-                effect: self.effect(inst, control, line),
+                effect: self.effect(inst, control, line, active[at]),
                 bank_conflicts,
             }
         };
@@ -481,9 +478,11 @@ impl Estimator {
         }
     }
 
-    fn effect(&self, inst: &SassInstruction, control: &Control, line: Option<&LineCosts>) -> IssueEffect {
+    /// Returns the effect of an instruction. `active` has the executions in the interpreter for each
+    /// execution on the path.
+    fn effect(&self, inst: &SassInstruction, control: &Control, line: Option<&LineCosts>, active: f64) -> IssueEffect {
         let architecture = &self.model.architecture;
-        let each = |n: u64| line.map_or(0.0, |line| n as f64 / line.executed.max(1) as f64);
+        let each = |n: u64| line.map_or(0.0, |line| active * n as f64 / line.executed.max(1) as f64);
         let global = |held: bool| match line.filter(|line| line.sectors > 0) {
             Some(line) => {
                 let (sectors, missed) = (each(line.sectors), each(if held { line.missed } else { line.sectors }));
@@ -519,7 +518,8 @@ impl Estimator {
         paths: &[BasicBlock],
         simulated: &Simulated,
     ) -> LaunchEstimate {
-        let LaunchFigures { instance, blocks, threads, resident, warps, l2_bytes, dram_bytes } = launch;
+        let LaunchFigures { instance, blocks, threads, resident, warps, l2_bytes, dram_bytes, unmatched_accesses } =
+            launch;
         let (device, architecture) = (&self.model.device, &self.model.architecture);
         let (schedulers, multiprocessors) = (architecture.schedulers.value, device.multiprocessors.value);
         let busy_us = simulated.cycles / device.clock_mhz.value;
@@ -541,7 +541,7 @@ impl Estimator {
         let executed = |counts: &dyn Fn(&SassInstruction) -> bool| -> f64 {
             let of_block = |block: &BasicBlock| {
                 let selected = block.range.clone().filter(|at| counts(&code.listing.instructions[*at])).count();
-                selected as f64 * if block.count.is_finite() { block.count } else { 0.0 }
+                selected as f64 * block.count
             };
             paths.iter().map(of_block).sum()
         };
@@ -586,6 +586,7 @@ impl Estimator {
             dram_share: dram_bytes / (time_us * device.dram_gb_per_s.value * 1e3),
             l2_bytes,
             dram_bytes,
+            unmatched_accesses,
             stalls,
             lines,
         }
@@ -601,12 +602,29 @@ struct LaunchFigures {
     warps: u64,
     l2_bytes: f64,
     dram_bytes: f64,
+    unmatched_accesses: f64,
 }
 
 /// Returns the target of the device's machine code.
 fn target(model: &DeviceModel) -> Target {
     let sm = model.architecture.sm.value as u16;
     Target::ALL.into_iter().find(|target| target.sm() == sm).unwrap_or(Target::SM_61)
+}
+
+/// Runs evenly spread blocks of a launch, up to a number of instructions. Returns their counts, and
+/// the number of the block with the most instructions.
+fn sampled<E>(blocks: u64, run: impl Fn(&[u64]) -> Result<BlockCounts, E>) -> Result<(BlockCounts, u64), E> {
+    let first = run(&[blocks / 2])?;
+    let cost: u64 = first.lines.iter().map(|line| line.executed).sum();
+    let affordable = (SAMPLED_INSTRUCTIONS / cost.max(1)).clamp(1, SAMPLED_BLOCKS).min(blocks);
+    if affordable == 1 {
+        return Ok((first, blocks / 2));
+    }
+    let spread: Vec<u64> = (0..affordable).map(|i| (2 * i + 1) * blocks / (2 * affordable)).collect();
+    let counts = run(&spread)?;
+    let longest = spread.iter().zip(&counts.executed_of_block).max_by_key(|(_, executed)| **executed);
+    let longest = longest.map_or(blocks / 2, |(block, _)| *block);
+    Ok((counts, longest))
 }
 
 /// Returns the executions of each line by a warp, on average.
@@ -623,7 +641,7 @@ fn sectors(ops: &[SimulatedInstruction], blocks: &[BasicBlock]) -> f64 {
             IssueEffect::Global { sectors, .. } => sectors,
             _ => 0.0,
         });
-        sectors.sum::<f64>() * if block.count.is_finite() { block.count } else { 0.0 }
+        sectors.sum::<f64>() * block.count
     };
     blocks.iter().map(of_block).sum()
 }

@@ -19,6 +19,7 @@
 pub mod control;
 pub mod device;
 pub mod estimate;
+mod linear_program;
 pub mod nvdisasm;
 pub mod path;
 pub mod profile;

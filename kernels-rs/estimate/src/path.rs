@@ -1,18 +1,28 @@
 //! The path of a warp through machine code, from the counts of PTX instructions.
 //!
 //! The interpreter counts how often a warp executes each line of the PTX, and the disassembly names
-//! the line of each machine instruction. ptxas moves, duplicates and removes instructions, so the
-//! count of a basic block is the median over its *anchors*: instructions that ptxas neither moves
-//! nor repeats (accesses, barriers, exchanges, jumps). An unrolled loop has several copies of an
-//! anchor, among which its count is divided. The counts of edges follow from those of blocks,
-//! because as many warps enter a block as leave it.
+//! the line of each machine instruction. ptxas moves, duplicates and removes instructions. An
+//! unrolled loop has several copies of an instruction, and its remainder has one more. So only the
+//! sum over all copies of a PTX instruction has a known count.
+//!
+//! The unknown is how often a warp takes each edge of the control flow graph. As many warps enter a
+//! block as leave it, which holds exactly. A [linear program](crate::linear_program) finds the
+//! edges whose sums deviate least from the counts. Accesses, barriers and exchanges weigh most:
+//! ptxas neither splits nor repeats these. Among equal solutions, the program takes the one with
+//! the fewest jumps back, and then the one with the fewest instructions. So as many warps enter a
+//! loop as the counts permit, and no iterations circle in a loop that no warp enters.
+//!
+//! [`unmatched_accesses`] compares the accesses on the simulated path with those of the
+//! interpreter.
 
-use crate::sass::{Class, Listing};
-use std::collections::{BTreeMap, HashMap};
+use crate::linear_program::LinearProgram;
+use crate::sass::{Class, Listing, NaturalLoop, SassInstruction};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-/// Number of rounds of [`balance`].
-const ROUNDS: u32 = 20;
+/// Warps, and blocks of the path, that [`unmatched_accesses`] follows.
+const FOLLOWED_WARPS: u64 = 256;
+const FOLLOWED_BLOCKS: u64 = 2_000_000;
 
 /// A basic block.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,9 +31,19 @@ pub struct BasicBlock {
     pub range: Range<usize>,
     /// Executions by a warp, on average.
     pub count: f64,
-    /// Following blocks, each with its share of the executions. `None` ends the warp. The first has
-    /// the largest share.
-    pub next: Vec<(Option<usize>, f64)>,
+    /// Edges to the following blocks: those that stay in the innermost loop first, then by share.
+    pub next: Vec<BlockEdge>,
+}
+
+/// An edge of the control flow graph.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BlockEdge {
+    /// The following block; `None` ends the warp.
+    pub to: Option<usize>,
+    /// Share of the executions of the block before the edge.
+    pub share: f64,
+    /// Whether the edge leaves the innermost loop of the block before it.
+    pub leaves_loop: bool,
 }
 
 /// Returns the basic blocks of the kernel, without called functions. `executions` holds the
@@ -38,13 +58,10 @@ pub fn blocks(listing: &Listing, executions: &HashMap<u32, f64>) -> Vec<BasicBlo
             next.iter().for_each(|to| starts[*to] = true);
         }
     }
-    let reached = |at: usize| at == 0 || starts[at] || next[at - 1].contains(&at);
-    let firsts: Vec<usize> = (0..next.len()).filter(|at| starts[*at] && reached(*at)).collect();
+    let firsts: Vec<usize> = (0..next.len()).filter(|at| starts[*at]).collect();
     let ranges: Vec<Range<usize>> =
         firsts.iter().enumerate().map(|(i, first)| *first..firsts.get(i + 1).copied().unwrap_or(next.len())).collect();
     let number: HashMap<usize, usize> = firsts.iter().enumerate().map(|(i, first)| (*first, i)).collect();
-    let mut counts = counts(listing, &ranges, executions);
-    balance(&mut counts, listing, &ranges, executions);
     let follows = |range: &Range<usize>| {
         let last = range.end - 1;
         let mut next: Vec<Option<usize>> = next[last].iter().map(|to| number.get(to).copied()).collect();
@@ -52,215 +69,240 @@ pub fn blocks(listing: &Listing, executions: &HashMap<u32, f64>) -> Vec<BasicBlo
         if ends || next.is_empty() {
             next.push(None);
         }
+        next.sort_unstable();
         next.dedup();
         next
     };
     let follows: Vec<Vec<Option<usize>>> = ranges.iter().map(follows).collect();
-    let edges = edges(&counts, &follows);
-    let block = |(i, range): (usize, Range<usize>)| {
-        let total: f64 = edges[i].iter().sum();
-        let share = |count: f64| if total > 0.0 { count / total } else { 1.0 / edges[i].len() as f64 };
-        let mut next: Vec<_> = follows[i].iter().copied().zip(edges[i].iter().map(|count| share(*count))).collect();
-        next.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let count = if counts[i].is_nan() { total } else { counts[i] };
-        BasicBlock { range, count, next }
+    let loops = listing.loops();
+    let jumps_back = |from: usize, to: usize| {
+        let of_loop = |l: &NaturalLoop| l.head == ranges[to].start && l.body.binary_search(&ranges[from].start).is_ok();
+        loops.iter().any(of_loop)
     };
-    ranges.into_iter().enumerate().map(block).collect()
+    let edges = edges(&follows, &ranges, jumps_back, &observations(listing, &ranges, executions));
+    let block = |(i, range): (usize, &Range<usize>)| {
+        let count: f64 = edges[i].iter().sum();
+        let share = |edge: f64| if count > 0.0 { edge / count } else { 1.0 / edges[i].len() as f64 };
+        let around = loops.iter().map(|natural| &natural.body).filter(|body| body.binary_search(&range.start).is_ok());
+        let inner = around.min_by_key(|body| body.len());
+        let leaves = |to: Option<usize>| {
+            inner.is_some_and(|body| to.is_none_or(|to| body.binary_search(&ranges[to].start).is_err()))
+        };
+        let edge =
+            |(to, edge): (&Option<usize>, &f64)| BlockEdge { to: *to, share: share(*edge), leaves_loop: leaves(*to) };
+        let mut next: Vec<BlockEdge> = follows[i].iter().zip(&edges[i]).map(edge).collect();
+        next.sort_by(|a, b| a.leaves_loop.cmp(&b.leaves_loop).then(b.share.total_cmp(&a.share)));
+        BasicBlock { range: range.clone(), count, next }
+    };
+    ranges.iter().enumerate().map(block).collect()
 }
 
-/// Returns whether ptxas keeps one machine instruction for one PTX instruction.
-fn is_anchor(class: Class) -> bool {
+/// Returns whether an instruction accesses memory or exchanges values. ptxas keeps one machine
+/// instruction for each such PTX instruction.
+fn is_access(class: Class) -> bool {
     matches!(
         class,
-        Class::GlobalLoad
-            | Class::GlobalStore
-            | Class::SharedLoad
-            | Class::SharedStore
-            | Class::Atomic
-            | Class::Warp
-            | Class::Barrier
-            | Class::Control
+        Class::GlobalLoad | Class::GlobalStore | Class::SharedLoad | Class::SharedStore | Class::Atomic | Class::Warp
     )
 }
 
-/// Returns the executions of each block by a warp.
-fn counts(listing: &Listing, ranges: &[Range<usize>], executions: &HashMap<u32, f64>) -> Vec<f64> {
-    // For each line and opcode, the number of copies in each block.
-    let mut copies: HashMap<(u32, &str), BTreeMap<usize, u32>> = HashMap::new();
-    let line = |at: usize| listing.instructions[at].line.as_ref().map(|line| line.number);
-    for (block, range) in ranges.iter().enumerate() {
-        for at in range.clone() {
-            if let Some(line) = line(at) {
-                *copies.entry((line, listing.instructions[at].opcode())).or_default().entry(block).or_default() += 1;
-            }
-        }
-    }
-    let mut counts = Vec::with_capacity(ranges.len());
-    for (block, range) in ranges.iter().enumerate() {
-        let (mut anchors, mut others, mut guarded) = (Vec::new(), Vec::new(), Vec::new());
-        for at in range.clone() {
-            let inst = &listing.instructions[at];
-            let class = Class::of(inst);
-            let Some(executed) = line(at).and_then(|line| executions.get(&line)) else { continue };
-            // ptxas adds these instructions: they belong to no instruction of the line.
-            if matches!(inst.opcode(), "SSY" | "BSSY" | "PBK" | "PCNT" | "SYNC" | "BSYNC" | "WARPSYNC" | "DEPBAR") {
-                continue;
-            }
-            if !is_anchor(class) {
-                if matches!(class, Class::Fma | Class::Special | Class::Multiply) {
-                    others.push(*executed);
-                }
-                continue;
-            }
-            let key = (line(at).unwrap_or_default(), inst.opcode());
-            // ptxas may copy a jump without the code around it, so that copies do not determine a
-            // block's count.
-            if class == Class::Control && copies[&key].values().sum::<u32>() > 1 {
-                continue;
-            }
-            // Copies in several blocks do not determine a block's count, unless a loop is unrolled.
-            let Some(share) = share(&copies[&key], block) else { continue };
-            let share = share * executed;
-            if inst.guard.is_empty() || matches!(class, Class::Control) {
-                anchors.push(share);
-            } else {
-                guarded.push(share);
-            }
-        }
-        let known = [anchors, guarded, others].into_iter().find(|counts| !counts.is_empty());
-        counts.push(known.map_or(f64::NAN, median));
-    }
-    // Execution starts in the first block.
-    if counts.first().is_some_and(|count| count.is_nan()) {
-        counts[0] = 1.0;
-    }
-    counts
-}
-
-/// The executions of a line's instructions with one opcode, and the number of copies in each block.
-type OpcodeCopies = (f64, BTreeMap<usize, f64>);
-
-/// Changes the counts of blocks, so that the copies of a PTX line together execute as often as the
-/// line. A block changes by the median over its lines.
-fn balance(counts: &mut [f64], listing: &Listing, ranges: &[Range<usize>], executions: &HashMap<u32, f64>) {
-    let mut lines: HashMap<(u32, &str), OpcodeCopies> = HashMap::new();
-    for (block, range) in ranges.iter().enumerate() {
-        for inst in &listing.instructions[range.clone()] {
-            let class = Class::of(inst);
-            let is_kept = is_anchor(class) && !matches!(class, Class::Control | Class::Barrier) || class == Class::Fma;
-            let Some(line) = inst.line.as_ref().filter(|_| is_kept && inst.guard.is_empty()) else { continue };
-            if let Some(executed) = executions.get(&line.number) {
-                let entry = lines.entry((line.number, inst.opcode())).or_insert((*executed, BTreeMap::new()));
-                *entry.1.entry(block).or_default() += 1.0;
-            }
-        }
-    }
-    for (executed, copies) in lines.values() {
-        for block in copies.keys() {
-            if counts[*block].is_nan() {
-                counts[*block] = executed / copies.values().sum::<f64>();
-            }
-        }
-    }
-    for _ in 0..ROUNDS {
-        let mut ratios: Vec<Vec<f64>> = vec![Vec::new(); counts.len()];
-        for (executed, copies) in lines.values() {
-            let sum: f64 = copies.iter().map(|(block, n)| counts[*block] * n).sum();
-            if sum > 0.0 {
-                copies.keys().for_each(|block| ratios[*block].push(executed / sum));
-            }
-        }
-        for (count, ratios) in counts.iter_mut().zip(ratios).filter(|(_, ratios)| !ratios.is_empty()) {
-            *count *= median(ratios);
-        }
-    }
-}
-
-/// Returns the share of an instruction's executions that each copy in `block` has; `None` if it
-/// does not follow from the copies.
-fn share(copies: &BTreeMap<usize, u32>, block: usize) -> Option<f64> {
-    let most = copies.values().copied().max()?;
-    let here = copies.get(&block).copied()?;
-    let of_most = copies.values().filter(|n| **n == most).count();
-    match (copies.len(), here == most, of_most) {
-        (1, ..) => Some(1.0 / f64::from(here)),
-        // An unrolled loop, and its remainder.
-        (_, true, 1) if most > 1 => Some(1.0 / f64::from(most)),
-        (_, false, 1) if most > 1 => Some(0.0),
+/// Returns how much the count of a machine instruction weighs; `None` if its number does not follow
+/// from the PTX.
+fn weight(inst: &SassInstruction) -> Option<f64> {
+    match Class::of(inst) {
+        class if is_access(class) => Some(1.0),
+        Class::Barrier if inst.opcode() == "BAR" => Some(1.0),
+        Class::Fma | Class::Special => Some(0.2),
+        // ptxas splits, merges and moves these.
+        Class::Float | Class::Integer | Class::Compare => Some(0.01),
         _ => None,
     }
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let n = values.len();
-    (values[(n - 1) / 2] + values[n / 2]) / 2.0
+/// Machine instructions of a PTX line with one name.
+#[derive(Default)]
+struct Copies {
+    /// Number of instructions in each basic block.
+    of_block: BTreeMap<usize, u32>,
+    /// Whether a guard precedes one of them. ptxas replaces jumps by guards, so that the
+    /// instructions issue more often than those of the PTX.
+    guarded: bool,
+    weight: f64,
+    access: bool,
 }
 
-/// Returns the executions of each edge. An unknown count (NaN) of a block is the sum of the edges
-/// that leave the block, or of those that enter.
-fn edges(counts: &[f64], follows: &[Vec<Option<usize>>]) -> Vec<Vec<f64>> {
-    let mut counts = counts.to_vec();
-    let mut edges: Vec<Vec<Option<f64>>> = follows.iter().map(|next| vec![None; next.len()]).collect();
-    let mut before: Vec<Vec<(usize, usize)>> = vec![Vec::new(); counts.len()];
-    for (from, next) in follows.iter().enumerate() {
-        for (i, to) in next.iter().enumerate() {
-            if let Some(to) = to {
-                before[*to].push((from, i));
+/// Returns the instructions of each line and name whose number follows from the PTX.
+fn copies<'a>(listing: &'a Listing, ranges: &[Range<usize>]) -> BTreeMap<(u32, &'a str), Copies> {
+    let line = |inst: &SassInstruction| inst.line.as_ref().map(|line| line.number);
+    // A division or a root is a sequence of instructions of one line.
+    let is_sequence = |inst: &&SassInstruction| {
+        Class::of(inst) == Class::Special || matches!(inst.opcode(), "FCHK" | "CALL" | "CAL" | "JCAL")
+    };
+    let sequences: HashSet<u32> = listing.instructions.iter().filter(is_sequence).filter_map(line).collect();
+    let mut copies: BTreeMap<(u32, &str), Copies> = BTreeMap::new();
+    for (block, range) in ranges.iter().enumerate() {
+        for inst in &listing.instructions[range.clone()] {
+            let (Some(line), Some(weight)) = (line(inst), weight(inst)) else { continue };
+            let class = Class::of(inst);
+            if !is_access(class) && class != Class::Special && class != Class::Barrier && sequences.contains(&line) {
+                continue;
             }
+            let entry = copies.entry((line, &inst.name)).or_default();
+            *entry.of_block.entry(block).or_default() += 1;
+            entry.guarded |= !inst.guard.is_empty() && inst.guard != "@PT";
+            (entry.weight, entry.access) = (weight, is_access(class));
         }
     }
-    loop {
-        let mut changed = false;
-        for block in 0..counts.len() {
-            let enters = if block == 0 { 1.0 } else { 0.0 };
-            let entered: Vec<Option<f64>> = before[block].iter().map(|(from, i)| edges[*from][*i]).collect();
-            let sum = |edges: &[Option<f64>]| edges.iter().flatten().sum::<f64>();
-            let left = edges[block].clone();
-            if counts[block].is_nan() {
-                if !left.is_empty() && left.iter().all(Option::is_some) {
-                    counts[block] = sum(&left);
-                } else if entered.iter().all(Option::is_some) {
-                    counts[block] = enters + sum(&entered);
-                } else {
-                    continue;
-                }
-                changed = true;
-            }
-            if let [unknown] = missing(&left)[..] {
-                edges[block][unknown] = Some((counts[block] - sum(&left)).max(0.0));
-                changed = true;
-            }
-            if let [unknown] = missing(&entered)[..] {
-                let (from, i) = before[block][unknown];
-                if edges[from][i].is_none() {
-                    edges[from][i] = Some((counts[block] - enters - sum(&entered)).max(0.0));
-                    changed = true;
-                }
-            }
-        }
-        if changed {
-            continue;
-        }
-        // The equations leave open how many warps skip a loop. The model assumes as few as the
-        // counts permit. So the rarest way out of the most frequent open block is taken as often as
-        // possible.
-        let weight = |to: Option<usize>| to.map_or(1.0, |to| counts[to]).max(0.0);
-        let open = (0..counts.len()).filter(|block| !missing(&edges[*block]).is_empty());
-        let Some(block) = open.reduce(|a, b| if weight(Some(b)) > weight(Some(a)) { b } else { a }) else { break };
-        let ways = missing(&edges[block]).into_iter().map(|i| (i, weight(follows[block][i])));
-        let rarest = ways.clone().filter(|(_, weight)| *weight > 0.0).min_by(|a, b| a.1.total_cmp(&b.1));
-        let Some((i, most)) = rarest.or_else(|| ways.clone().next()) else { break };
-        let known: f64 = edges[block].iter().flatten().sum();
-        let left = if counts[block].is_nan() { 0.0 } else { (counts[block] - known).max(0.0) };
-        edges[block][i] = Some(left.min(most));
-    }
-    edges.into_iter().map(|edges| edges.into_iter().map(Option::unwrap_or_default).collect()).collect()
+    copies
 }
 
-fn missing(edges: &[Option<f64>]) -> Vec<usize> {
-    (0..edges.len()).filter(|i| edges[*i].is_none()).collect()
+/// Known sum of the executions of blocks.
+struct Observation {
+    /// Blocks with the factors of their executions.
+    of_block: Vec<(usize, f64)>,
+    sum: f64,
+    /// Whether the sum may be larger.
+    at_least: bool,
+    weight: f64,
 }
+
+/// Returns one observation for each set of blocks: the median of the counts of the instructions that
+/// have all their copies in these blocks.
+fn observations(listing: &Listing, ranges: &[Range<usize>], executions: &HashMap<u32, f64>) -> Vec<Observation> {
+    let mut known: BTreeMap<(Vec<(usize, u32)>, bool), Vec<(f64, f64)>> = BTreeMap::new();
+    for ((line, _), copies) in copies(listing, ranges) {
+        let divisor = copies.of_block.values().copied().fold(0, greatest_common_divisor).max(1);
+        let factors = copies.of_block.iter().map(|(block, n)| (*block, n / divisor)).collect();
+        let executed = executions.get(&line).copied().unwrap_or(0.0);
+        known.entry((factors, copies.guarded)).or_default().push((executed / f64::from(divisor), copies.weight));
+    }
+    let observation = |((factors, at_least), counts): ((Vec<(usize, u32)>, bool), Vec<(f64, f64)>)| Observation {
+        of_block: factors.into_iter().map(|(block, factor)| (block, f64::from(factor))).collect(),
+        weight: counts.iter().map(|(_, weight)| weight).sum(),
+        sum: weighted_median(counts),
+        at_least,
+    };
+    known.into_iter().map(observation).collect()
+}
+
+fn greatest_common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+/// Returns the value that half of the weight does not exceed. There is at least one pair of a value
+/// and its weight.
+fn weighted_median(mut values: Vec<(f64, f64)>) -> f64 {
+    values.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut rest: f64 = values.iter().map(|(_, weight)| weight).sum::<f64>() / 2.0;
+    let reaches = |(_, weight): &&(f64, f64)| {
+        rest -= weight;
+        rest <= 0.0
+    };
+    values.iter().find(reaches).or(values.last()).map_or(0.0, |(value, _)| *value)
+}
+
+/// Returns the executions of each edge by a warp. `follows` has the blocks after each block.
+fn edges(
+    follows: &[Vec<Option<usize>>],
+    ranges: &[Range<usize>],
+    jumps_back: impl Fn(usize, usize) -> bool,
+    observations: &[Observation],
+) -> Vec<Vec<f64>> {
+    let mut reached = vec![false; follows.len()];
+    let mut todo = vec![0];
+    while let Some(block) = todo.pop() {
+        if !std::mem::replace(&mut reached[block], true) {
+            todo.extend(follows[block].iter().flatten());
+        }
+    }
+    let mut program = LinearProgram::new();
+    let mut variables: Vec<Vec<usize>> = Vec::with_capacity(follows.len());
+    // For each block, the edges that leave it less those that enter.
+    let mut balance: Vec<Vec<(usize, f64)>> = vec![Vec::new(); follows.len()];
+    for (block, next) in follows.iter().enumerate() {
+        let size = ranges[block].len() as f64;
+        let edge = |to: &Option<usize>| {
+            let back = to.is_some_and(|to| jumps_back(block, to));
+            let edge = program.variable([0.0, f64::from(u8::from(back)), size]);
+            balance[block].push((edge, 1.0));
+            to.iter().for_each(|to| balance[*to].push((edge, -1.0)));
+            edge
+        };
+        variables.push(if reached[block] { next.iter().map(edge).collect() } else { Vec::new() });
+    }
+    for (block, balance) in balance.into_iter().enumerate().filter(|(block, _)| reached[*block]) {
+        program.equation(balance, if block == 0 { 1.0 } else { 0.0 });
+    }
+    for Observation { of_block, sum, at_least, weight } in observations {
+        let factors = of_block.iter().flat_map(|(block, n)| variables[*block].iter().map(|edge| (*edge, *n))).collect();
+        let cost = weight / sum.max(1.0);
+        program.soft_equation(factors, *sum, [cost, if *at_least { 0.0 } else { cost }]);
+    }
+    let values = program.solve();
+    let of_block = |(block, edges): (usize, Vec<usize>)| match reached[block] {
+        true => edges.into_iter().map(|edge| values[edge]).collect(),
+        false => vec![0.0; follows[block].len()],
+    };
+    variables.into_iter().enumerate().map(of_block).collect()
+}
+
+/// Returns the executions that each access of the listing has in the interpreter for each execution
+/// on the path; 1 for other instructions. A guard that ptxas put instead of a jump excludes all
+/// lanes of the other executions.
+pub fn active_shares(listing: &Listing, blocks: &[BasicBlock], executions: &HashMap<u32, f64>) -> Vec<f64> {
+    let ranges: Vec<_> = blocks.iter().map(|block| block.range.clone()).collect();
+    let copies = copies(listing, &ranges);
+    let of_inst = |inst: &SassInstruction| {
+        let line = inst.line.as_ref().map_or(0, |line| line.number);
+        let access = copies.get(&(line, inst.name.as_str())).filter(|copies| copies.access);
+        let issued = access.map_or(0.0, |copies| copies.issued(|block| blocks[block].count));
+        if issued > 0.0 { executions.get(&line).copied().unwrap_or(0.0) / issued } else { 1.0 }
+    };
+    listing.instructions.iter().map(of_inst).collect()
+}
+
+/// Returns the accesses that simulated warps lack or have in excess, as a share of the accesses of
+/// the interpreter.
+pub fn unmatched_accesses(listing: &Listing, blocks: &[BasicBlock], executions: &HashMap<u32, f64>) -> f64 {
+    let ranges: Vec<_> = blocks.iter().map(|block| block.range.clone()).collect();
+    let visits = visits(blocks);
+    let (mut unmatched, mut all) = (0.0, 0.0);
+    for ((line, _), copies) in copies(listing, &ranges).iter().filter(|(_, copies)| copies.access) {
+        let executed = executions.get(line).copied().unwrap_or(0.0);
+        let excess = copies.issued(|block| visits[block]) - executed;
+        unmatched += if copies.guarded { (-excess).max(0.0) } else { excess.abs() };
+        all += executed;
+    }
+    if all > 0.0 { unmatched / all } else { 0.0 }
+}
+
+impl Copies {
+    /// Returns the executions of all instructions, from those of blocks.
+    fn issued(&self, count: impl Fn(usize) -> f64) -> f64 {
+        self.of_block.iter().map(|(block, n)| f64::from(*n) * count(*block)).sum()
+    }
+}
+
+/// Follows warps, and returns how often each visits each block on average.
+fn visits(blocks: &[BasicBlock]) -> Vec<f64> {
+    let mut visits = vec![0.0; blocks.len()];
+    let (mut warps, mut steps) = (0, 0);
+    while warps < FOLLOWED_WARPS && steps < FOLLOWED_BLOCKS {
+        let mut choices = Choices::new(blocks, warps, (warps / 4) as f64);
+        let mut at = Some(0);
+        // The limit concerns paths without an end.
+        while let Some(block) = at.filter(|_| steps < 2 * FOLLOWED_BLOCKS) {
+            visits[block] += 1.0;
+            steps += 1;
+            at = choices.next(blocks, block);
+        }
+        warps += 1;
+    }
+    visits.into_iter().map(|n| n / warps as f64).collect()
+}
+
+/// Fractional part of the golden ratio, whose multiples are spread evenly.
+const GOLDEN_RATIO: f64 = 0.618_033_988_75;
 
 /// Choices of a warp at the ends of blocks: each edge is taken with the frequency of its share, at
 /// even distances.
@@ -273,15 +315,20 @@ pub struct Choices {
 }
 
 impl Choices {
-    /// Starts warp `warp`. An edge that a warp takes 0.25 times on average is taken by each fourth
-    /// warp.
-    pub fn new(blocks: &[BasicBlock], warp: u64) -> Choices {
+    /// Starts warp `warp` of a launch's block. An edge that a warp takes 0.25 times on average is
+    /// taken by each fourth warp. A loop of 2.5 iterations has two in one block, and three in
+    /// another: all warps of a block reach the same barriers.
+    pub fn new(blocks: &[BasicBlock], warp: u64, of_block: f64) -> Choices {
         let (mut due, mut first) = (Vec::new(), Vec::with_capacity(blocks.len()));
+        let part = |executions: f64| executions - (executions + 1e-6).floor();
+        let early = 0.999 * (0.5 + of_block * GOLDEN_RATIO).fract();
         for block in blocks {
             first.push(due.len());
-            let count = if block.count.is_finite() { block.count } else { 0.0 };
-            let part = |executions: f64| executions - (executions + 1e-6).floor();
-            due.extend(block.next.iter().map(|(_, share)| (warp as f64 * part(share * count).max(0.0)).fract()));
+            due.extend(block.next.iter().map(|BlockEdge { share, leaves_loop, .. }| {
+                // A warp that enters a loop leaves it, however few warps enter.
+                let of_warp = if *leaves_loop { 0.0 } else { warp as f64 * part(share * block.count).max(0.0) };
+                of_warp.fract() + early * share
+            }));
         }
         Choices { due, first }
     }
@@ -290,15 +337,15 @@ impl Choices {
     pub fn next(&mut self, blocks: &[BasicBlock], block: usize) -> Option<usize> {
         let next = &blocks[block].next;
         let due = &mut self.due[self.first[block]..][..next.len()];
-        for ((_, share), due) in next.iter().zip(due.iter_mut()).skip(1) {
-            *due += share;
+        for (edge, due) in next.iter().zip(due.iter_mut()).skip(1) {
+            *due += edge.share;
         }
-        // The most frequent edge is taken unless another one is due.
+        // The first edge is taken unless another one is due.
         let chosen = (1..next.len()).find(|i| due[*i] >= 1.0 - 1e-6);
         if let Some(i) = chosen {
             due[i] -= 1.0;
         }
-        next[chosen.unwrap_or(0)].0
+        next[chosen.unwrap_or(0)].to
     }
 }
 
@@ -333,7 +380,7 @@ k:
     fn path(executions: &[(u32, f64)]) -> Vec<usize> {
         let listing = Listing::read(LOOP).unwrap();
         let blocks = blocks(&listing, &executions.iter().copied().collect());
-        let mut choices = Choices::new(&blocks, 0);
+        let mut choices = Choices::new(&blocks, 0, 0.0);
         let (mut path, mut at) = (Vec::new(), Some(0));
         while let Some(block) = at {
             path.push(block);
@@ -353,10 +400,11 @@ k:
     /// 0.1 · 10 is less than 1 by a rounding.
     #[test]
     fn every_warp_has_all_iterations() {
-        let next = vec![(Some(0), 1.0 - 0.1), (None, 1.0 - (1.0 - 0.1))];
+        let edge = |to: Option<usize>, share: f64| BlockEdge { to, share, leaves_loop: to.is_none() };
+        let next = vec![edge(Some(0), 1.0 - 0.1), edge(None, 1.0 - (1.0 - 0.1))];
         let blocks = [BasicBlock { range: 0..1, count: 10.0, next }];
         for warp in 0..100 {
-            let mut choices = Choices::new(&blocks, warp);
+            let mut choices = Choices::new(&blocks, warp, warp as f64);
             let iterations = std::iter::from_fn(|| choices.next(&blocks, 0)).count() + 1;
             assert_eq!(iterations, 10, "warp {warp}");
         }
@@ -366,5 +414,72 @@ k:
     fn a_loop_that_is_not_entered_again_is_left() {
         let path = path(&[(1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0), (5, 1.0), (6, 1.0), (7, 1.0)]);
         assert_eq!(path, [0, 1, 2, 3, 4]);
+    }
+
+    /// A loop that ptxas unrolled by 4, its remainder, and an access whose jump ptxas replaced by a
+    /// guard.
+    const UNROLLED: &str = r#"
+	.headerflags	@"EF_CUDA_SM61"
+	.section	.text.k,"ax",@progbits
+k:
+.text.k:
+	//## File "p", line 1
+        /*0008*/                   MOV R1, c[0x0][0x20] ;
+        /*0010*/               @P0 BRA `(.L_x_2) ;
+.L_x_1:
+	//## File "p", line 2
+        /*0018*/                   LDG.E R3, [R4] ;
+        /*0028*/                   LDG.E R3, [R4] ;
+        /*0030*/                   LDG.E R3, [R4] ;
+        /*0038*/                   LDG.E R3, [R4] ;
+	//## File "p", line 3
+        /*0048*/               @P1 BRA `(.L_x_1) ;
+.L_x_2:
+        /*0050*/               @P2 BRA `(.L_x_4) ;
+.L_x_3:
+	//## File "p", line 2
+        /*0058*/                   LDG.E R3, [R4] ;
+	//## File "p", line 3
+        /*0068*/               @P3 BRA `(.L_x_3) ;
+.L_x_4:
+	//## File "p", line 4
+        /*0070*/              @!P4 STS [R4], R3 ;
+	//## File "p", line 5
+        /*0078*/                   EXIT ;
+"#;
+
+    #[test]
+    fn copies_of_an_unrolled_loop_share_its_executions() {
+        let listing = Listing::read(UNROLLED).unwrap();
+        for (iterations, stores) in [(400.0, 0.25), (3.0, 1.0), (0.0, 0.0), (37.5, 0.5)] {
+            let executions = HashMap::from([(1, 1.0), (2, iterations), (3, iterations), (4, stores), (5, 1.0)]);
+            let blocks = blocks(&listing, &executions);
+            let issued: f64 = blocks
+                .iter()
+                .map(|block| {
+                    let loads = listing.instructions[block.range.clone()].iter().filter(|inst| inst.opcode() == "LDG");
+                    loads.count() as f64 * block.count
+                })
+                .sum();
+            assert!((issued - iterations).abs() < 1e-9, "{iterations}: {issued}");
+            let unmatched = unmatched_accesses(&listing, &blocks, &executions);
+            assert!(unmatched < 0.05, "{iterations}: {unmatched}");
+            let active = active_shares(&listing, &blocks, &executions);
+            let store = listing.instructions.iter().position(|inst| inst.opcode() == "STS").unwrap();
+            assert_eq!(active[store], stores, "the guard excludes the other executions");
+            assert_eq!(active[0], 1.0);
+        }
+    }
+
+    /// No path has the counts of a load that executes and a store that does not, in one block.
+    #[test]
+    fn accesses_that_no_path_explains_are_reported() {
+        let listing = Listing::read(UNROLLED).unwrap();
+        let executions = HashMap::from([(2, 4.0), (4, 1.0)]);
+        let blocks = blocks(&listing, &executions);
+        assert_eq!(unmatched_accesses(&listing, &blocks, &executions), 0.0);
+        let more = HashMap::from([(2, 4.0), (4, 6.0)]);
+        // One store of six is on the path.
+        assert_eq!(unmatched_accesses(&listing, &blocks, &more), 0.5);
     }
 }

@@ -39,6 +39,8 @@ pub struct BlockCounts {
     pub blocks: u64,
     /// Warps of a block.
     pub warps: u64,
+    /// Executions by a warp in each sampled block.
+    pub executed_of_block: Vec<u64>,
     /// Sectors that a block touches, summed over blocks.
     pub sectors_of_blocks: u64,
     /// Sectors that all sampled blocks touch together.
@@ -169,6 +171,7 @@ fn shared_cycles(addresses: &[u64], bytes: u64) -> u64 {
 impl InstructionObserver for Counter {
     fn begin_block(&mut self) {
         self.counts.blocks += 1;
+        self.counts.executed_of_block.push(0);
         self.fetched = 0;
     }
 
@@ -178,6 +181,7 @@ impl InstructionObserver for Counter {
             self.counts.lines.resize(line + 1, LineCosts::default());
         }
         self.counts.lines[line].executed += 1;
+        self.counts.executed_of_block.last_mut().into_iter().for_each(|executed| *executed += 1);
         let Some(access) = &executed.access else { return };
         let mut addresses = [0; LANES];
         let mut lanes = 0;

@@ -313,7 +313,7 @@ impl<'a> MultiprocessorSimulation<'a> {
                     barriers: [(0.0, Stall::Dependency); BARRIERS],
                     waits: false,
                     released: 0.0,
-                    choices: Choices::new(blocks, 0),
+                    choices: Choices::new(blocks, 0, 0.0),
                 });
             }
             machine.start_block(place, 0.0);
@@ -327,7 +327,7 @@ impl<'a> MultiprocessorSimulation<'a> {
             return;
         }
         self.places[place] = (self.work.warps, 0);
-        let first = self.started * self.work.warps;
+        let (first, of_block) = (self.started * self.work.warps, self.started as f64);
         self.started += 1;
         let own = self.warps.iter_mut().filter(|warp| warp.place == place);
         for (number, warp) in (first..).zip(own) {
@@ -339,7 +339,7 @@ impl<'a> MultiprocessorSimulation<'a> {
                 barriers: [(at, Stall::Dependency); BARRIERS],
                 waits: false,
                 released: at,
-                choices: Choices::new(self.blocks, number),
+                choices: Choices::new(self.blocks, number, of_block),
             };
         }
     }
@@ -398,7 +398,7 @@ impl<'a> MultiprocessorSimulation<'a> {
         self.out.cycles = match half {
             Some((cycle, issues)) if self.warps.iter().any(|warp| warp.at.is_some()) => {
                 // The number of instructions of all warps, by the counts.
-                let of_warp: f64 = self.blocks.iter().map(|b| finite(b.count) * self.slots(b)).sum();
+                let of_warp: f64 = self.blocks.iter().map(|b| b.count * self.slots(b)).sum();
                 let rest = (total_warps * of_warp - self.issues as f64).max(0.0);
                 let rate = (self.issues - issues) as f64 / (self.now - cycle).max(1.0);
                 self.now + rest / rate
@@ -591,13 +591,10 @@ impl<'a> MultiprocessorSimulation<'a> {
     }
 }
 
-fn finite(count: f64) -> f64 {
-    if count.is_finite() { count } else { 0.0 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path::BlockEdge;
 
     fn op(stall: u8, unit: ExecutionUnit, effect: IssueEffect) -> SimulatedInstruction {
         let control = Control { stall, write_barrier: None, read_barrier: None, waits: 0 };
@@ -605,7 +602,8 @@ mod tests {
     }
 
     fn run(ops: &[SimulatedInstruction], work: LaunchWork) -> Simulated {
-        let blocks = [BasicBlock { range: 0..ops.len(), count: 1.0, next: vec![(None, 1.0)] }];
+        let end = BlockEdge { to: None, share: 1.0, leaves_loop: false };
+        let blocks = [BasicBlock { range: 0..ops.len(), count: 1.0, next: vec![end] }];
         simulate(ops, &blocks, &work, &DeviceModel::named("gtx1080ti").unwrap())
     }
 

@@ -42,6 +42,9 @@ pub(super) struct EstimateArgs {
     json: bool,
 }
 
+/// Share of unmatched accesses above which the output states that an estimate is unreliable.
+const REPORTED_UNMATCHED: f64 = 0.05;
+
 /// Output of `--json` for kernels.
 #[derive(Serialize)]
 struct ProfileSummary {
@@ -132,6 +135,13 @@ impl ProfileSummary {
         let (issue, float, dram) = (launch.issue_share, launch.float_share, launch.dram_share);
         writeln!(out, "  of peak     f32 multiply-adds {}, memory {}", percent(float), percent(dram))?;
         writeln!(out, "  issue       in {} of the cycles of a busy multiprocessor", percent(issue))?;
+        if launch.unmatched_accesses > REPORTED_UNMATCHED {
+            let share = percent(launch.unmatched_accesses);
+            writeln!(
+                out,
+                "  unreliable  the simulated warps lack or repeat {share} of the accesses that the interpreter counted"
+            )?;
+        }
         let mut stalls: Vec<_> = launch.stalls.iter().filter(|(_, share)| **share >= 0.005).collect();
         stalls.sort_by(|a, b| b.1.total_cmp(a.1));
         let stalls: Vec<_> =
