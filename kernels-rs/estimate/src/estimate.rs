@@ -122,8 +122,8 @@ pub struct LaunchEstimate {
     pub l2_bytes: f64,
     /// Bytes from and to the memory.
     pub dram_bytes: f64,
-    /// Accesses that the simulated warps lack or have in excess, as a share of the accesses that the
-    /// interpreter counted. The times of launches with a large share are unreliable.
+    /// Accesses that the simulated warps lack or have in excess, as a share of the accesses that
+    /// the interpreter counted. The times of launches with a large share are unreliable.
     pub unmatched_accesses: f64,
     /// Share of the waiting time of warps by reason.
     pub stalls: BTreeMap<Stall, f64>,
@@ -478,8 +478,8 @@ impl Estimator {
         }
     }
 
-    /// Returns the effect of an instruction. `active` has the executions in the interpreter for each
-    /// execution on the path.
+    /// Returns the effect of an instruction. `active` has the executions in the interpreter for
+    /// each execution on the path.
     fn effect(&self, inst: &SassInstruction, control: &Control, line: Option<&LineCosts>, active: f64) -> IssueEffect {
         let architecture = &self.model.architecture;
         let each = |n: u64| line.map_or(0.0, |line| active * n as f64 / line.executed.max(1) as f64);

@@ -1,8 +1,8 @@
 //! Linear programs: non-negative variables that fulfill equations at the least cost.
 //!
 //! The solver is the simplex method on a dense tableau (Dantzig, "Linear Programming and
-//! Extensions", 1963). Costs have three levels. A level decides among the solutions that are best by
-//! the levels before it. Small random additions to the right-hand sides keep the method from cycles
+//! Extensions", 1963). Costs have three levels. A level decides among the solutions that are best
+//! by the levels before it. Small random additions to the right-hand sides keep the method from cycles
 //! (Charnes, "Optimality and Degeneracy in Linear Programming", 1952). The result is free of these
 //! additions.
 
@@ -27,7 +27,7 @@ struct Equation {
     coefficients: Vec<(usize, f64)>,
     right: f64,
     /// Variable of the first solution: one that has the coefficient 1 here and is in no other
-    /// equation. `None` stands for an artificial variable, which measures the infeasibility.
+    /// equation. `None` is an artificial variable, which measures the infeasibility.
     basic: Option<usize>,
 }
 
@@ -155,7 +155,7 @@ impl Tableau {
 mod tests {
     use super::*;
 
-    /// The example of Dantzig's book in the form of costs: the best mixture, found by hand.
+    /// Compares the best mixture with the one found by hand.
     #[test]
     fn the_cheapest_solution_is_found() {
         // 3 x + 5 y is largest with x ≤ 4, 2 y ≤ 12 and 3 x + 2 y ≤ 18: x = 2 and y = 6.
@@ -178,7 +178,7 @@ mod tests {
         }
     }
 
-    /// The median minimizes the sum of the deviations.
+    /// Checks that the sum of the deviations is least at the median.
     #[test]
     fn soft_equations_give_the_median() {
         let mut program = LinearProgram::new();

@@ -6,7 +6,7 @@
 //! sum over all copies of a PTX instruction has a known count.
 //!
 //! The unknown is how often a warp takes each edge of the control flow graph. As many warps enter a
-//! block as leave it, which holds exactly. A [linear program](crate::linear_program) finds the
+//! block as leave it, which holds exactly. A linear program (`linear_program`) finds the
 //! edges whose sums deviate least from the counts. Accesses, barriers and exchanges weigh most:
 //! ptxas neither splits nor repeats these. Among equal solutions, the program takes the one with
 //! the fewest jumps back, and then the one with the fewest instructions. So as many warps enter a
@@ -166,8 +166,8 @@ struct Observation {
     weight: f64,
 }
 
-/// Returns one observation for each set of blocks: the median of the counts of the instructions that
-/// have all their copies in these blocks.
+/// Returns one observation for each set of blocks: the median of the counts of the instructions
+/// that have all their copies in these blocks.
 fn observations(listing: &Listing, ranges: &[Range<usize>], executions: &HashMap<u32, f64>) -> Vec<Observation> {
     let mut known: BTreeMap<(Vec<(usize, u32)>, bool), Vec<(f64, f64)>> = BTreeMap::new();
     for ((line, _), copies) in copies(listing, ranges) {
@@ -471,7 +471,7 @@ k:
         }
     }
 
-    /// No path has the counts of a load that executes and a store that does not, in one block.
+    /// Checks counts of a guarded store that no path reaches.
     #[test]
     fn accesses_that_no_path_explains_are_reported() {
         let listing = Listing::read(UNROLLED).unwrap();
