@@ -2,9 +2,9 @@
 //!
 //! The solver is the simplex method on a dense tableau (Dantzig, "Linear Programming and
 //! Extensions", 1963). Costs have three levels. A level decides among the solutions that are best
-//! by the levels before it. Small random additions to the right-hand sides keep the method from cycles
-//! (Charnes, "Optimality and Degeneracy in Linear Programming", 1952). The result is free of these
-//! additions.
+//! by the levels before it. Small random additions to the right-hand sides keep the method from
+//! cycles (Charnes, "Optimality and Degeneracy in Linear Programming", 1952). The result is free of
+//! these additions.
 
 /// Levels of costs. An infeasibility precedes the three levels of the caller.
 const LEVELS: usize = 4;
