@@ -121,7 +121,7 @@ fn weight(inst: &SassInstruction) -> Option<f64> {
 
 /// Machine instructions of a PTX line with one name.
 #[derive(Default)]
-struct Copies {
+struct CopyCounts {
     /// Number of instructions in each basic block.
     of_block: BTreeMap<usize, u32>,
     /// Whether a guard precedes one of them. ptxas replaces jumps by guards, so that the
@@ -132,14 +132,14 @@ struct Copies {
 }
 
 /// Returns the instructions of each line and name whose number follows from the PTX.
-fn copies<'a>(listing: &'a Listing, ranges: &[Range<usize>]) -> BTreeMap<(u32, &'a str), Copies> {
+fn copies<'a>(listing: &'a Listing, ranges: &[Range<usize>]) -> BTreeMap<(u32, &'a str), CopyCounts> {
     let line = |inst: &SassInstruction| inst.line.as_ref().map(|line| line.number);
     // A division or a root is a sequence of instructions of one line.
     let is_sequence = |inst: &&SassInstruction| {
         Class::of(inst) == Class::Special || matches!(inst.opcode(), "FCHK" | "CALL" | "CAL" | "JCAL")
     };
     let sequences: HashSet<u32> = listing.instructions.iter().filter(is_sequence).filter_map(line).collect();
-    let mut copies: BTreeMap<(u32, &str), Copies> = BTreeMap::new();
+    let mut copies: BTreeMap<(u32, &str), CopyCounts> = BTreeMap::new();
     for (block, range) in ranges.iter().enumerate() {
         for inst in &listing.instructions[range.clone()] {
             let (Some(line), Some(weight)) = (line(inst), weight(inst)) else { continue };
@@ -276,7 +276,7 @@ pub fn unmatched_accesses(listing: &Listing, blocks: &[BasicBlock], executions: 
     if all > 0.0 { unmatched / all } else { 0.0 }
 }
 
-impl Copies {
+impl CopyCounts {
     /// Returns the executions of all instructions, from those of blocks.
     fn issued(&self, count: impl Fn(usize) -> f64) -> f64 {
         self.of_block.iter().map(|(block, n)| f64::from(*n) * count(*block)).sum()

@@ -13,7 +13,7 @@ pub mod choices {
 
     /// A shape with sizes in different fields.
     #[derive(Clone, Copy, PartialEq, DeviceCopy)]
-    pub enum Shape {
+    pub enum Drawing {
         Circle(u32),
         Square { side: u32, shift: [u32; 2] },
         Line(u32, Option<u32>),
@@ -27,33 +27,33 @@ pub mod choices {
         pub weight: u32,
     }
 
-    impl Shape {
+    impl Drawing {
         pub fn of(code: u32) -> Self {
             match code % 5 {
-                0 => Shape::Circle(code * 3),
-                1 => Shape::Square { side: code, shift: [code / 2, 9] },
-                2 => Shape::Line(code + 1, None),
-                3 => Shape::Line(code + 2, Some(code % 7)),
-                _ => Shape::Dot,
+                0 => Drawing::Circle(code * 3),
+                1 => Drawing::Square { side: code, shift: [code / 2, 9] },
+                2 => Drawing::Line(code + 1, None),
+                3 => Drawing::Line(code + 2, Some(code % 7)),
+                _ => Drawing::Dot,
             }
         }
 
         pub fn size(self) -> u32 {
             match self {
-                Shape::Circle(n) | Shape::Square { side: n, .. } | Shape::Line(_, Some(n)) => n,
-                Shape::Line(n, None) => n + 1000,
-                Shape::Dot => 7,
+                Drawing::Circle(n) | Drawing::Square { side: n, .. } | Drawing::Line(_, Some(n)) => n,
+                Drawing::Line(n, None) => n + 1000,
+                Drawing::Dot => 7,
             }
         }
 
         /// Binds names to references, and to whole parts.
-        pub fn least(&self, other: &Shape) -> u32 {
+        pub fn least(&self, other: &Drawing) -> u32 {
             match (self, other) {
-                (Shape::Circle(n), _) | (_, Shape::Circle(n) | Shape::Square { shift: [n, _], .. }) => *n,
-                (Shape::Line(n @ (2..=20 | 70..), rest), Shape::Dot) | (Shape::Dot, Shape::Line(n, rest)) => {
+                (Drawing::Circle(n), _) | (_, Drawing::Circle(n) | Drawing::Square { shift: [n, _], .. }) => *n,
+                (Drawing::Line(n @ (2..=20 | 70..), rest), Drawing::Dot) | (Drawing::Dot, Drawing::Line(n, rest)) => {
                     *n * 2 + rest.unwrap_or(5)
                 }
-                (Shape::Dot, _) | (_, Shape::Dot) => 4,
+                (Drawing::Dot, _) | (_, Drawing::Dot) => 4,
                 _ => 6,
             }
         }
@@ -61,13 +61,13 @@ pub mod choices {
         /// Changes a name that several alternatives bind.
         pub fn grown(self) -> u32 {
             match self {
-                Shape::Circle(mut n) | Shape::Line(mut n, _) => {
+                Drawing::Circle(mut n) | Drawing::Line(mut n, _) => {
                     n += 5;
                     n *= 3;
                     n
                 }
-                Shape::Square { shift: pair, .. } => pair[0] + pair[1],
-                Shape::Dot => 1,
+                Drawing::Square { shift: pair, .. } => pair[0] + pair[1],
+                Drawing::Dot => 1,
             }
         }
     }
@@ -187,14 +187,14 @@ pub mod choices {
         bits
     }
 }
-use choices::{Shape, Weighted, compared, guarded, sums, swapped, unpacked};
+use choices::{Drawing, Weighted, compared, guarded, sums, swapped, unpacked};
 
 /// The results of each thread.
 const RESULTS: usize = 9;
 
 #[device]
 fn all_of(x: u32, y: u32, row: [u32; 4], values: &[u32], i: usize) -> [u32; 9] {
-    let (shape, other) = (Shape::of(x), Shape::of(y));
+    let (shape, other) = (Drawing::of(x), Drawing::of(y));
     let weighted = Weighted { at: (x, 3), weight: y };
     [
         shape.size(),

@@ -492,6 +492,7 @@ fn rows_stay_in_registers() {
         // With a warp per row, one register of a group's channels is in local memory.
         let spilt = if name == "group_norm_backward@f32_l32_v1" { 8 } else { 0 };
         assert!(resources.spill_stores <= spilt && resources.stack_bytes <= spilt, "{name} spills");
-        assert!(resources.registers <= 64, "{name}: {} registers", resources.registers);
+        let most = if name.ends_with("_n8") { 128 } else { 64 };
+        assert!(resources.registers <= most, "{name}: {} registers", resources.registers);
     }
 }
