@@ -166,23 +166,26 @@ struct Observation {
     weight: f64,
 }
 
+/// Basic blocks with the factors of their executions in a sum, and whether the sum may be larger.
+type SumOfBlocks = (Vec<(usize, u32)>, bool);
+
 /// Returns one observation for each set of blocks: the median of the counts of the instructions
 /// that have all their copies in these blocks.
 fn observations(listing: &Listing, ranges: &[Range<usize>], executions: &HashMap<u32, f64>) -> Vec<Observation> {
-    let mut known: BTreeMap<(Vec<(usize, u32)>, bool), Vec<(f64, f64)>> = BTreeMap::new();
+    let mut known: BTreeMap<SumOfBlocks, Vec<(f64, f64)>> = BTreeMap::new();
     for ((line, _), copies) in copies(listing, ranges) {
         let divisor = copies.of_block.values().copied().fold(0, greatest_common_divisor).max(1);
         let factors = copies.of_block.iter().map(|(block, n)| (*block, n / divisor)).collect();
         let executed = executions.get(&line).copied().unwrap_or(0.0);
         known.entry((factors, copies.guarded)).or_default().push((executed / f64::from(divisor), copies.weight));
     }
-    let observation = |((factors, at_least), counts): ((Vec<(usize, u32)>, bool), Vec<(f64, f64)>)| Observation {
+    let all = known.into_iter().map(|((factors, at_least), counts)| Observation {
         of_block: factors.into_iter().map(|(block, factor)| (block, f64::from(factor))).collect(),
         weight: counts.iter().map(|(_, weight)| weight).sum(),
         sum: weighted_median(counts),
         at_least,
-    };
-    known.into_iter().map(observation).collect()
+    });
+    all.collect()
 }
 
 fn greatest_common_divisor(a: u32, b: u32) -> u32 {

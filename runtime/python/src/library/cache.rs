@@ -107,7 +107,7 @@ fn decoded<T: Float + GenericArgument, K: Float + StoredElement + GenericArgumen
 ) -> PyResult<()> {
     let (keys, values) = (arrays.take::<K, 4>(&call)?, arrays.take::<K, 4>(&call)?);
     let lengths = arrays.take_as::<u32, 1>(&call)?;
-    let pages = (!arrays.0.is_empty()).then(|| arrays.take_as::<u32, 2>(&call)).transpose()?;
+    let pages = (!arrays.is_empty()).then(|| arrays.take_as::<u32, 2>(&call)).transpose()?;
     call.run((q, o, keys, values, lengths, pages), move |on, (q, o, keys, values, lengths, pages)| {
         let cache = KvCache::new(keys.view()?, values.view()?);
         let [_, groups, rows, _] = keys.extents;

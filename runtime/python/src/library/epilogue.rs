@@ -24,7 +24,7 @@ mod items {
 
     impl Epilogue for LinearEpilogue {
         fn apply<const V: usize>(&self, mut x: [f32; V], at: [usize; 3]) -> [f32; V] {
-            let (biased, added) = (self.bias.len() > 0, self.residual.dim(0) > 0);
+            let (biased, added) = (!self.bias.is_empty(), self.residual.dim(0) > 0);
             for i in unroll(0..V) {
                 let mut y = x[i];
                 if biased {

@@ -2,7 +2,6 @@
 
 use crate::array::{self, Foreign, Held, OpenCall, is_float, name_of};
 use crate::device::On;
-use crate::error;
 use kernel_dsl::Element;
 use kernel_dsl::compiler::{ElementType, Scalar};
 use pyo3::exceptions::{PyTypeError, PyValueError};
