@@ -1,5 +1,8 @@
 //! End-to-end tests of the command `kernels`.
 
+#[path = "command/run.rs"]
+mod run;
+
 use serde_json::Value;
 use std::process::{Command, Output, Stdio};
 
