@@ -98,6 +98,10 @@ pub mod choices {
             sum += n;
             left = n.checked_sub(1);
         }
+        sum += match ((a % 3, b % 3), b % 4) {
+            ((x, 1) | (1, x), y) | ((y, 0), x) => x * 10 + y,
+            _ => 5,
+        };
         sum + matches!((a, b), (x, 3) | (3, x) if x > 4) as u32
     }
 

@@ -413,6 +413,13 @@ impl Pattern {
         self.variables(&mut |_| binds = true);
         binds
     }
+
+    /// Returns whether the pattern binds the variable `wanted`.
+    pub fn binds_variable(&self, wanted: LocalId) -> bool {
+        let mut binds = false;
+        self.variables(&mut |id| binds |= id == wanted);
+        binds
+    }
 }
 
 /// A case of a `match`.

@@ -138,7 +138,7 @@ impl<'h> Lowerer<'h> {
                 patterns.iter().zip(parts).find_map(|(p, (ty, part))| self.variable_in(p, ty, &part, id, of))
             }
             Pattern::Any(patterns) => {
-                patterns.iter().any(Pattern::binds).then(|| self.chosen(patterns, ty, value, id, of))
+                patterns.iter().any(|p| p.binds_variable(id)).then(|| self.chosen(patterns, ty, value, id, of))
             }
             Pattern::Some(inner) => match (value, self.ty(ty)) {
                 (Val::Option(_, value), hir::Type::Option(ty)) => self.variable_in(inner, *ty, value, id, of),
