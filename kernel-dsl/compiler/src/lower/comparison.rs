@@ -38,7 +38,7 @@ impl<'h> Lowerer<'h> {
     }
 
     /// Returns whether values of a type contain references.
-    fn names_places(&self, ty: TypeId) -> bool {
+    pub(super) fn names_places(&self, ty: TypeId) -> bool {
         match self.ty(ty) {
             Type::Reference { .. } => true,
             Type::Tuple(parts) => parts.iter().any(|part| self.names_places(*part)),

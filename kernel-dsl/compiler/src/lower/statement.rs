@@ -199,6 +199,11 @@ impl<'h> Lowerer<'h> {
                         "references are resolved at compile time; the variable of this one would be chosen at run time",
                         "use the variable in each branch",
                     ),
+                    _ if self.names_places(ty) => self.error_with_help(
+                        span,
+                        "references are resolved at compile time; the target of one in this value would be chosen at run time",
+                        "use the value instead of a reference: `.get(i).copied()`",
+                    ),
                     _ => self.error_with_help(
                         span,
                         "shared arrays are resolved at compile time; this one would be chosen at run time",
