@@ -89,7 +89,7 @@ pub fn kernel(
 ) -> Result<CheckedItem<hir::Program>, Vec<Diagnostic>> {
     let blank = item::blank(&kernel.function);
     let mut environment = Environment::new(Some(blank), callees);
-    if kernel.function.names_result() {
+    if kernel.names_result() {
         environment.add_result();
     }
     let mut checker = FunctionChecker::new(&kernel.function, &ItemScope::default(), &environment);

@@ -33,6 +33,15 @@ impl Kernel {
     /// Returns the paths of items that the kernel names, including its launch expressions and
     /// instances.
     pub fn callees(&self) -> Vec<syn::Path> {
+        self.collected().paths()
+    }
+
+    /// Returns whether the kernel names `Result` or makes one, also in its launch expressions.
+    pub(crate) fn names_result(&self) -> bool {
+        self.collected().result
+    }
+
+    fn collected(&self) -> CalleeCollector {
         let mut callees = CalleeCollector::default();
         callees.function(&self.function);
         callees.in_new_scope(|c| {
@@ -51,7 +60,7 @@ impl Kernel {
                 callees.named(path.clone());
             }
         }
-        callees.paths()
+        callees
     }
 }
 
