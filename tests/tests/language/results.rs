@@ -64,7 +64,10 @@ pub mod steps {
     }
 
     pub fn checked(x: u32) -> Result<(), u32> {
-        if x > 50 { Err(x) } else { Ok(()) }
+        if x > 50 {
+            Err(x)?;
+        }
+        Ok(())
     }
 
     /// Uses each method.

@@ -6,7 +6,7 @@
 use super::{
     FunctionChecker,
     environment::Environment,
-    types::{Ty, TypeIndex},
+    types::{Ty, TypeIndex, UnknownKind},
 };
 use crate::Scalar;
 use crate::hir::{
@@ -207,8 +207,18 @@ impl FunctionChecker<'_> {
 
     /// Checks `value?`: a `match` that returns `None` or the error.
     pub(super) fn question(&mut self, value: &syntax::Expr, mark: SpanPair) -> (ExprKind, TypeIndex) {
+        let fails = matches!(&value.kind, syntax::ExprKind::Call(path, _) if path.name() == "Result::Err");
         let value = self.expr(value, None);
         let of = TypeIndex(value.ty.0);
+        // `Err(e)?` has no value, so nothing may say the type of one.
+        if fails
+            && let Some([inner, _]) = self.result_parts(of)
+            && matches!(self.table.get(inner), Ty::Unknown(UnknownKind::Any))
+            && let Ty::Enum(..) = self.table.get(self.returns)
+            && self.table.unify(of, self.returns)
+        {
+            return (ExprKind::Return(Some(Box::new(value))), self.table.add(Ty::Never));
+        }
         let (span, returns) = (mark.span, self.returns);
         let at = |kind, ty: TypeIndex| Expr { kind, ty: TypeId(ty.0), span };
         let never = self.table.add(Ty::Never);
