@@ -167,4 +167,4 @@
 //! | `map_err` | results | the code of the function, called with the error | |
 //! | `map_or` | results | the code of the function, `selp` | the other value is computed in any case, and first |
 //! | `ok` | results | `setp` | an option of the value |
-//! | `unwrap_or` | results | `selp` for each part | likewise |
+//! | `unwrap_or` | results | `selp` for each part | the other value is computed in any case, and first |

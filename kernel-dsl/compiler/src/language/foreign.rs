@@ -185,9 +185,7 @@ pub fn missing_item(path: &str, user: &str) -> String {
         "Instant" | "Duration" | "SystemTime" | "Mutex" | "RefCell" | "Cell" => {
             "only built-in and `#[device]` items can be used; write a `#[device]` item if the name is your own"
         }
-        "Result" | "Ok" | "Err" => {
-            "use an `Option`, or a `#[device]` enum such as `enum Outcome<T, E> { Good(T), Bad(E) }`"
-        }
+        "Result" => "write `Result<T, E>` of Rust's prelude",
         "swap" => "write `std::mem::swap(&mut a, &mut b)`",
         _ if matches!(path.split("::").next(), Some("std" | "core" | "alloc")) => {
             "write a `#[device]` item that does the same"

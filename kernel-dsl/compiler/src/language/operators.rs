@@ -65,7 +65,7 @@ pub fn unsupported_trait(name: &str) -> Option<&'static str> {
             "a `for` on the device iterates over ranges and arrays; write a method for one step"
         }
         "Sum" | "Product" => "kernels have no iterators of values; write a function that adds up an array",
-        "TryFrom" | "TryInto" | "FromStr" => "kernels have no `Result`; write a method that returns an `Option`",
+        "TryFrom" | "TryInto" | "FromStr" => "write a method that returns a `Result` or an `Option`",
         _ => return None,
     })
 }
