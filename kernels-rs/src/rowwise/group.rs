@@ -117,7 +117,7 @@ fn scaled<W: Float, const V: usize, const N: usize>(
 /// Weight and bias have one number per channel, groups · `channels` in total, and either may be
 /// absent. `saved`, [sample, group, 2], receives mean and 1 / √(σ² + ε), and may be absent, too.
 #[kernel(
-    block = (L, ROWS), max_registers = if N * V > 16 { 80 } else if V > 1 { 64 } else { 48 }, grid = (x.dim(0) * x.dim(1)).div_ceil(ROWS), writes(y = once, saved = once),
+    block = (L, ROWS), max_registers = if N * V > 16 { 80 } else if V > 1 || N > 8 { 64 } else { 48 }, grid = (x.dim(0) * x.dim(1)).div_ceil(ROWS), writes(y = once, saved = once),
     derived(S = 8 / V),
     instances(
         f32_l256_v4: T = f32, W = f32, O = f32, L = 256, ROWS = 1, V = 4, N = 4;
