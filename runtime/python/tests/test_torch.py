@@ -471,6 +471,16 @@ def test_operands_of_another_library_are_rejected():
         with pytest.raises(TypeError, match="takes tensors of PyTorch beside a tensor, given ndarray"):
             call()
     assert kernels_rs.rms_norm(x, np.int64(3)).shape == (2, 3)
+    heads, frequencies = torch.ones(2, 1, 4), np.array([1.0, 0.5])
+    turned = kernels_rs.rotary(heads, torch.arange(2), frequencies=frequencies, axes=np.array([0, 0]))
+    torch.testing.assert_close(turned, kernels_rs.rotary(heads, torch.arange(2), frequencies=frequencies.tolist()))
+
+
+def test_a_residual_is_broadcast():
+    x, w = torch.randn(2, 3, 8), torch.randn(4, 8)
+    for shape in [(3, 4), (2, 1, 4), (2, 3, 1), (4,)]:
+        r = torch.randn(shape)
+        torch.testing.assert_close(kernels_rs.linear(x, w, residual=r, strict=True), F.linear(x, w) + r)
 
 
 def test_block_masks_are_kept_and_checked():

@@ -37,7 +37,7 @@ def _differentiable(function):
         if torch is not None and isinstance(input, torch.Tensor):
             options = {key: value for key, value in named.items() if value is not None or key not in ("out", "stream")}
             if "out" not in options and "stream" not in options:
-                _tensors(name, arguments, options.values())
+                _tensors(name, arguments, options)
                 # torch.compile guards what it reads, so a call must not look for the module.
                 from . import _torch as operators
 
@@ -52,10 +52,14 @@ def _differentiable(function):
     return routed
 
 
+# Options that are sequences of numbers, and may be arrays of NumPy beside a tensor of PyTorch.
+_SEQUENCES = ("axes", "frequencies", "normalized_shape", "window")
+
+
 def _tensors(function, arguments, named):
     """Rejects operands that are arrays of another library, beside a tensor of PyTorch."""
     torch = sys.modules["torch"]
-    for x in (*arguments, *named):
+    for x in (*arguments, *(value for name, value in named.items() if name not in _SEQUENCES)):
         # A number of NumPy has an empty shape.
         if not isinstance(x, torch.Tensor) and getattr(x, "shape", ()):
             raise TypeError(

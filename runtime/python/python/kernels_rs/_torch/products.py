@@ -159,8 +159,9 @@ def linear(input, weight, bias=None, *, activation=None, residual=None, strict=F
         name, rest = "product", (bias, False, True)
     else:
         shape = (*input.shape[:-1], weight.shape[0])
-        if residual is not None and residual.shape == shape:
-            residual = residual.reshape(-1, shape[-1])
+        if residual is not None and (input.dim() != 2 or residual.shape == shape):
+            # The rows of the product are those of all outer axes.
+            residual = residual.expand(shape).reshape(-1, shape[-1])
         name, rest = "linear", (bias, residual, _activation_of(activation))
     if input.dim() == 2:
         return ROWS[name]((input, weight, *rest), strict, interpret)
