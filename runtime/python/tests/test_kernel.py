@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+import re
 import signal
 import sys
 import time
@@ -318,6 +319,8 @@ def test_kernels_are_pickled():
 
 def test_signatures_of_kernels():
     assert str(inspect.signature(kernels_rs.compile(SAXPY))) == "(a, x, y, *, block=None, stream=None, unchecked=None)"
+    keyword = kernels_rs.compile(re.sub(r"\bx\b", "from", SAXPY))
+    assert str(inspect.signature(keyword)) == "(a, from, /, y, *, block=None, stream=None, unchecked=None)"
     inspect.signature(kernels_rs.Kernel.instance)
     assert callable(kernels_rs.Kernel)
 

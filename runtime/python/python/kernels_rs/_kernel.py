@@ -16,10 +16,17 @@ class Signature:
         if kernel is None:
             raise AttributeError("the class of kernels has no signature of its own")
         import inspect
+        import keyword
 
         kinds = inspect.Parameter
         names = list(kernel.parameters)
-        parameters = [kinds(name, kinds.POSITIONAL_OR_KEYWORD) for name in names]
+        # Keywords of Python, such as `from`, name no arguments of a call. Parameters by position
+        # precede the others.
+        by_position = max((i + 1 for i, name in enumerate(names) if keyword.iskeyword(name)), default=0)
+        parameters = [
+            kinds(name, kinds.POSITIONAL_ONLY if i < by_position else kinds.POSITIONAL_OR_KEYWORD)
+            for i, name in enumerate(names)
+        ]
         # A generic parameter or an option that has the name of a parameter is hidden by it.
         for name in (*kernel.generics, "block", "stream", "unchecked"):
             if name not in names:
