@@ -44,8 +44,8 @@ pub struct Warp {
     pub idle: u32,
     /// The number of the warp's strong loads in this block.
     pub strong_loads: u32,
-    /// The number of strong loads, and of atomic operations that changed nothing, of memory that
-    /// the host may access.
+    /// The number of strong loads of, and of atomic operations on, memory that the host may
+    /// access.
     pub host_polls: u32,
 }
 
@@ -376,16 +376,16 @@ impl Machine<'_, '_> {
                 self.require_defined(warp, inst, data.id, mask, "has an operand");
             }
         }
+        // The result may replace the address.
+        self.count_host_poll(warp, &atomic.access, mask);
         let changed = self.atomic::<CHECKED>(warp, inst, atomic, mask);
-        if !changed {
-            self.count_host_poll(warp, &atomic.access, mask);
-        }
         self.yields_after_atomic(warp, inst, mask, changed)
     }
 
-    /// Counts a poll if a lane polls memory that the host may access.
+    /// Counts a poll if a lane polls memory that the host may access. The host may then end the
+    /// waits of all warps.
     #[inline(always)]
-    fn count_host_poll(&self, warp: &mut Warp, access: &MemoryAccess, mask: u32) {
+    fn count_host_poll(&mut self, warp: &mut Warp, access: &MemoryAccess, mask: u32) {
         if !self.has_host_memory {
             return;
         }
@@ -394,6 +394,7 @@ impl Machine<'_, '_> {
         let is_of_host = |lane: usize| buffers.get(lookup.index(buffers, addresses[lane])).is_some_and(|b| b.of_host);
         if lanes(mask).any(is_of_host) {
             warp.host_polls = warp.host_polls.saturating_add(1);
+            self.polls = 0;
         }
     }
 

@@ -209,13 +209,20 @@ fn memory_out_of_order_is_rejected() {
 /// host may access.
 #[test]
 fn a_wait_for_the_host_is_no_repetition() {
-    let text = ".version 6.0\n.target sm_61\n.address_size 64\n.visible .entry k(.param .u64 from) { .reg .u64 %a;
-        .reg .u32 %n; .reg .pred %p; ld.param.u64 %a, [from];
-        poll: ld.volatile.global.u32 %n, [%a]; setp.eq.u32 %p, %n, 0; @%p bra poll; ret; }";
-    let image = ResidentModule::new(parse(text).unwrap(), |_, _| Ok::<u64, ()>(0)).unwrap();
-    let program = image.program("k").unwrap();
-    for (of_host, expected) in [(true, "the block reached its limit"), (false, "an endless loop")] {
-        let mut word = [0; 4];
+    let head = ".version 6.0\n.target sm_61\n.address_size 64\n.visible .entry k(.param .u64 from) { .reg .u64 %a, %n;
+        .reg .pred %p; ld.param.u64 %a, [from];";
+    let polls = [
+        "ld.volatile.global.u64 %n, [%a];",
+        "atom.global.cas.b64 %n, [%a], 0, 0;",
+        // The result replaces the address.
+        "mov.u64 %n, %a; atom.global.cas.b64 %n, [%n], 0, 0;",
+    ];
+    let cases = polls.map(|poll| [(poll, true, "the block reached its limit"), (poll, false, "an endless loop")]);
+    for (poll, of_host, expected) in cases.into_iter().flatten() {
+        let text = format!("{head} poll: {poll} setp.eq.u64 %p, %n, 0; @%p bra poll; ret; }}");
+        let image = ResidentModule::new(parse(&text).unwrap(), |_, _| Ok::<u64, ()>(0)).unwrap();
+        let program = image.program("k").unwrap();
+        let mut word = [0; 8];
         let bytes = ArgumentBytes::Exclusive(&mut word);
         let part =
             Resident { name: String::new(), address: 1 << 40, constant: false, bytes, initialized: None, of_host };
@@ -223,6 +230,6 @@ fn a_wait_for_the_host_is_no_repetition() {
         let options = Options { fuel: 1 << 22, ..Options::default() };
         let outcome = program.run_on(vec![part], grid, (1u64 << 40).to_le_bytes().to_vec(), options).unwrap();
         let message = &outcome.report.findings[0].message;
-        assert!(message.starts_with(expected), "{message}");
+        assert!(message.starts_with(expected), "{poll}: {message}");
     }
 }

@@ -34,11 +34,15 @@ pub const HEADERS: [(&CStr, &CStr); 19] = [
 pub const OVERLOADS: &CStr = c"cuda-on-cpu/overloads.h";
 
 /// Functions of a `float` and a `double`. The headers of the host declare them for nvcc. NVRTC
-/// rejects a call as ambiguous.
+/// rejects a call as ambiguous. Templates fit these two types only: with plain overloads, calls
+/// with an integer, as in `fmax(x, 0)`, would become ambiguous.
 const MIXED: &CStr = c"#pragma once
+template <class A, class B> struct cuda_on_cpu_mixed {};
+template <> struct cuda_on_cpu_mixed<float, double> { typedef double type; };
+template <> struct cuda_on_cpu_mixed<double, float> { typedef double type; };
 #define CUDA_ON_CPU_MIXED(name) \\
-static __device__ __forceinline__ double name(float x, double y) { return name(double(x), y); } \\
-static __device__ __forceinline__ double name(double x, float y) { return name(x, double(y)); }
+template <class A, class B> static __device__ __forceinline__ \\
+typename cuda_on_cpu_mixed<A, B>::type name(A x, B y) { return name(double(x), double(y)); }
 CUDA_ON_CPU_MIXED(pow)
 CUDA_ON_CPU_MIXED(fmod)
 CUDA_ON_CPU_MIXED(atan2)
@@ -56,10 +60,18 @@ const MATHEMATICS: &CStr = c"#pragma once
 #define NAN __int_as_float(0x7fffffff)
 #define HUGE_VAL __longlong_as_double(0x7ff0000000000000LL)
 #define M_E 2.7182818284590452354
+#define M_LOG2E 1.4426950408889634074
+#define M_LOG10E 0.43429448190325182765
 #define M_LN2 0.69314718055994530942
+#define M_LN10 2.30258509299404568402
 #define M_PI 3.14159265358979323846
 #define M_PI_2 1.57079632679489661923
+#define M_PI_4 0.78539816339744830962
+#define M_1_PI 0.31830988618379067154
+#define M_2_PI 0.63661977236758134308
+#define M_2_SQRTPI 1.12837916709551257390
 #define M_SQRT2 1.41421356237309504880
+#define M_SQRT1_2 0.70710678118654752440
 ";
 
 const NAMESPACE: &CStr = c"#pragma once
