@@ -351,6 +351,21 @@ def compiles_whole_graphs():
     return "fullgraph=True, largest differences of value and gradients " + ", ".join(f"{x:.1e}" for x in differences)
 
 
+def qwen_layer(tokens, sections, **extents):
+    """Returns a decoder layer of Qwen3-VL with random weights, and the cosines and sines of its positions."""
+    import torch
+    import transformers
+    from transformers.models.qwen3_vl import modeling_qwen3_vl as qwen
+
+    rope = {"rope_type": "default", "rope_theta": 5e6, "mrope_section": sections}
+    config = transformers.models.qwen3_vl.Qwen3VLTextConfig(rope_parameters=rope, **extents)
+    config._attn_implementation = "sdpa"
+    torch.manual_seed(1)
+    layer, size = qwen.Qwen3VLTextDecoderLayer(config, 0).cuda(), extents["head_dim"]
+    angle = torch.arange(tokens, device="cuda")[:, None] * 5e6 ** (-torch.arange(0, size, 2, device="cuda") / size)
+    return layer, tuple(torch.cat([t, t], -1)[None] for t in (angle.cos(), angle.sin()))
+
+
 @check
 def training_steps_beside_torch():
     """Compares three steps of a patched layer of Qwen3-VL and our AdamW with PyTorch's, each beside float64."""
@@ -392,21 +407,6 @@ def training_steps_beside_torch():
     assert losses[2] < losses[0] and max(abs(a - b) for a, b in zip(losses, reference)) < 1e-4, losses
     shown = ", ".join(f"{a:.6f} (torch {b:.6f}, float64 {c:.6f})" for a, b, c in zip(losses, plain, reference))
     return f"losses {shown}; relative error of the weights {error:.1e}, torch's {of_torch:.1e}"
-
-
-def qwen_layer(tokens, sections, **extents):
-    """Returns a decoder layer of Qwen3-VL with random weights, and the cosines and sines of its positions."""
-    import torch
-    import transformers
-    from transformers.models.qwen3_vl import modeling_qwen3_vl as qwen
-
-    rope = {"rope_type": "default", "rope_theta": 5e6, "mrope_section": sections}
-    config = transformers.models.qwen3_vl.Qwen3VLTextConfig(rope_parameters=rope, **extents)
-    config._attn_implementation = "sdpa"
-    torch.manual_seed(1)
-    layer, size = qwen.Qwen3VLTextDecoderLayer(config, 0).cuda(), extents["head_dim"]
-    angle = torch.arange(tokens, device="cuda")[:, None] * 5e6 ** (-torch.arange(0, size, 2, device="cuda") / size)
-    return layer, tuple(torch.cat([t, t], -1)[None] for t in (angle.cos(), angle.sin()))
 
 
 @check
