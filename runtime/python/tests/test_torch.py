@@ -579,7 +579,7 @@ def test_repeated_attention_uses_the_current_operands_on_a_gpu():
         y = kernels_rs.attention(*operands, causal=True)
         expected = banded(*wide, FAR, 0)
         near("value", y, expected, 2e-5)
-        # The gradient has memory of its own: a call whose tensors share memory is not repeated.
+        # The gradient has separate memory: a call whose tensors share memory is not repeated.
         of_y = y.detach().clone()
         gradients = torch.autograd.grad(y, operands, of_y), torch.autograd.grad(expected, wide, expected.detach())
         for of_found, of_expected in zip(*gradients):
