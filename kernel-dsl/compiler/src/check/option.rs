@@ -40,6 +40,28 @@ impl FunctionChecker<'_> {
         (intrinsic(Intrinsic::None, Vec::new()), self.table.add(Ty::Option(inner)))
     }
 
+    /// Reports a method that would stop the thread. `whole` is the variant that has a value.
+    pub(super) fn not_unwrapped(&mut self, of: &str, whole: &str, name: &str, mark: SpanPair) -> (ExprKind, TypeIndex) {
+        let message = format!(
+            "`{of}::{name}` is not supported in kernels: write `unwrap_or(…)`, or `let {whole}(x) = … else {{ return }};`"
+        );
+        self.report(mark, message);
+        (ExprKind::Tuple(Vec::new()), self.wrong())
+    }
+
+    /// Reports a method that a type of Rust's prelude lacks in kernels, with those that it has.
+    pub(super) fn lacks_method(
+        &mut self,
+        of: &str,
+        methods: &[&str],
+        name: &str,
+        mark: SpanPair,
+    ) -> (ExprKind, TypeIndex) {
+        let message = format!("`{of}` has no method `{name}` in a kernel; its methods are {}", methods.join(", "));
+        self.report(mark, message);
+        (ExprKind::Tuple(Vec::new()), self.wrong())
+    }
+
     pub(super) fn option_method(
         &mut self,
         receiver: Expr,
@@ -54,19 +76,8 @@ impl FunctionChecker<'_> {
             "is_some" | "is_none" | "copied" => 0,
             "unwrap_or" | "map" | "and_then" | "is_some_and" | "ok_or" => 1,
             "map_or" => 2,
-            _ => {
-                let message = match name.as_str() {
-                    "unwrap" | "expect" => format!(
-                        "`Option::{name}` is not supported in kernels: write `unwrap_or(…)`, or `let Some(x) = … else {{ return }};`"
-                    ),
-                    _ => format!(
-                        "`Option` has no method `{name}` in a kernel; its methods are {}",
-                        OPTION_METHODS.join(", ")
-                    ),
-                };
-                self.report(mark, message);
-                return (ExprKind::Tuple(Vec::new()), self.wrong());
-            }
+            "unwrap" | "expect" => return self.not_unwrapped("Option", "Some", &name, mark),
+            _ => return self.lacks_method("Option", OPTION_METHODS, &name, mark),
         };
         if !self.count(&name, wanted, arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());

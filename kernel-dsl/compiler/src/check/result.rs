@@ -107,19 +107,10 @@ impl FunctionChecker<'_> {
             "is_ok" | "is_err" | "ok" | "err" => 0,
             "unwrap_or" | "map" | "map_err" | "and_then" | "is_ok_and" => 1,
             "map_or" => 2,
-            _ => {
-                let message = match name.as_str() {
-                    "unwrap" | "expect" | "unwrap_err" | "expect_err" => format!(
-                        "`Result::{name}` is not supported in kernels: write `unwrap_or(…)`, or `let Ok(x) = … else {{ return }};`"
-                    ),
-                    _ => format!(
-                        "`Result` has no method `{name}` in a kernel; its methods are {}",
-                        RESULT_METHODS.join(", ")
-                    ),
-                };
-                self.report(mark, message);
-                return (ExprKind::Tuple(Vec::new()), self.wrong());
+            "unwrap" | "expect" | "unwrap_err" | "expect_err" => {
+                return self.not_unwrapped("Result", "Ok", &name, mark);
             }
+            _ => return self.lacks_method("Result", RESULT_METHODS, &name, mark),
         };
         if !self.count(&name, wanted, arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());
