@@ -17,7 +17,8 @@ use kernel_dsl_compiler::Scalar;
 use kernel_dsl_compiler::analyses::bounds::LaunchParameters;
 use kernel_dsl_compiler::ir::{Location, Placement};
 use serde::Serialize;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Bytes of a sector of global memory.
 const SECTOR: u64 = 32;
@@ -424,13 +425,13 @@ impl Counters {
                 DescribedTarget::Buffer(buffer) if machine.is_constant(buffer) => RequestMemory::Constant,
                 DescribedTarget::Buffer(_) => RequestMemory::Global,
             };
-            let requested = requested_bytes(at().map(|(_, a)| a), bytes);
-            let used = requested.len() as u32;
+            let requested = RequestedBytes::of(at().map(|(_, a)| a), bytes);
+            let used = requested.count();
             let (cost, least, lines) = match memory {
                 RequestMemory::Shared => (busiest(at(), bytes, !action.is_atomic()), 1, 0),
                 RequestMemory::Constant => (distinct(at().map(|(_, a)| a / u64::from(bytes.max(4)))), 1, 0),
                 RequestMemory::Global => {
-                    (touched_of(SECTOR, &requested), used.div_ceil(SECTOR as u32), touched_of(LINE, &requested))
+                    (requested.pieces(SECTOR), used.div_ceil(SECTOR as u32), requested.pieces(LINE))
                 }
             };
             let one = at().map(|(_, a)| a).all(|a| a == address[first]);
@@ -575,17 +576,47 @@ impl Machine<'_, '_> {
 
 /// Returns the number of distinct values.
 fn distinct(numbers: impl Iterator<Item = u64>) -> u32 {
-    numbers.collect::<BTreeSet<_>>().len() as u32
+    let mut numbers: Vec<u64> = numbers.collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers.len() as u32
 }
 
-/// Returns the bytes that accesses of `bytes` bytes request.
-fn requested_bytes(addresses: impl Iterator<Item = u64>, bytes: u32) -> BTreeSet<u64> {
-    addresses.flat_map(|a| a..a + u64::from(bytes)).collect()
-}
+/// Bytes that a request needs, as ascending ranges that do not overlap.
+struct RequestedBytes(Vec<Range<u64>>);
 
-/// Returns the number of pieces of `size` bytes that contain these bytes.
-fn touched_of(size: u64, bytes: &BTreeSet<u64>) -> u32 {
-    distinct(bytes.iter().map(|byte| byte / size))
+impl RequestedBytes {
+    /// Returns the bytes of accesses of `bytes` bytes.
+    fn of(addresses: impl Iterator<Item = u64>, bytes: u32) -> RequestedBytes {
+        let mut starts: Vec<u64> = addresses.collect();
+        starts.sort_unstable();
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for start in starts {
+            let end = start + u64::from(bytes);
+            match ranges.last_mut() {
+                Some(last) if start <= last.end => last.end = end,
+                _ => ranges.push(start..end),
+            }
+        }
+        RequestedBytes(ranges)
+    }
+
+    /// Returns the number of bytes.
+    fn count(&self) -> u32 {
+        self.0.iter().map(|range| range.end - range.start).sum::<u64>() as u32
+    }
+
+    /// Returns the number of pieces of `size` bytes that contain these bytes.
+    fn pieces(&self, size: u64) -> u32 {
+        // Two ranges may share a piece.
+        let (mut count, mut next) = (0, 0);
+        for range in &self.0 {
+            let end = range.end.div_ceil(size);
+            count += end - (range.start / size).max(next);
+            next = end;
+        }
+        count as u32
+    }
 }
 
 /// Returns the number of distinct words that the lanes need from the busiest bank. Lanes that
@@ -594,15 +625,19 @@ fn touched_of(size: u64, bytes: &BTreeSet<u64>) -> u32 {
 fn busiest(lanes: impl Iterator<Item = (usize, u64)>, bytes: u32, merged: bool) -> u32 {
     let bytes = u64::from(bytes.clamp(1, 16));
     let at_once = (AT_ONCE / bytes.max(BANK)) as usize;
-    let mut words_by_bank: BTreeMap<(usize, u64), Vec<u64>> = BTreeMap::new();
-    for (lane, address) in lanes {
-        for word in address / BANK..=(address + bytes - 1) / BANK {
-            words_by_bank.entry((lane / at_once, word % BANKS)).or_default().push(word);
-        }
+    // The lanes that are served at once, the bank, and the word.
+    let mut words: Vec<(usize, u64, u64)> = lanes
+        .flat_map(|(lane, address)| {
+            let words = address / BANK..=(address + bytes - 1) / BANK;
+            words.map(move |word| (lane / at_once, word % BANKS, word))
+        })
+        .collect();
+    words.sort_unstable();
+    if merged {
+        words.dedup();
     }
-    let times =
-        words_by_bank.into_values().map(|words| if merged { distinct(words.into_iter()) } else { words.len() as u32 });
-    times.max().unwrap_or(0)
+    let of_bank = words.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1));
+    of_bank.map(|words| words.len() as u32).max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -612,14 +647,17 @@ mod tests {
     #[test]
     fn sectors_have_32_bytes_and_lines_128() {
         let of = |f: fn(u64) -> u64, bytes| {
-            let requested = requested_bytes((0..32).map(f), bytes);
-            (touched_of(SECTOR, &requested), requested.len(), touched_of(LINE, &requested))
+            let requested = RequestedBytes::of((0..32).map(f), bytes);
+            (requested.pieces(SECTOR), requested.count(), requested.pieces(LINE))
         };
         assert_eq!(of(|l| 4 * l, 4), (4, 128, 1));
         assert_eq!(of(|l| 4 * l + 4, 4), (5, 128, 2));
         assert_eq!(of(|l| 128 * l, 4), (32, 128, 32));
         assert_eq!(of(|_| 30, 4), (2, 4, 1));
         assert_eq!(of(|l| 16 * l, 16), (16, 512, 4));
+        assert_eq!(of(|l| 2 * (31 - l), 4), (3, 66, 1), "descending addresses that overlap");
+        assert_eq!(of(|l| 48 * l, 4), (32, 128, 12), "several ranges in a line");
+        assert_eq!(of(|l| 20 * l, 4), (20, 128, 5), "two ranges in a sector");
     }
 
     #[test]
