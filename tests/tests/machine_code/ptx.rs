@@ -6,6 +6,7 @@ use kernel_dsl::compiler::ptx::parse;
 use kernel_dsl::compiler::{Target, compile};
 use kernel_dsl::{Artifact, Declared};
 use kernels_rs_specs as _;
+use runtime::testing::on_every_core;
 
 fn declared() -> Vec<(&'static Artifact, &'static Declared)> {
     let all: Vec<_> = kernel_dsl::kernels()
@@ -49,23 +50,24 @@ fn each_snapshot_has_an_instance() {
 /// Checks that the macro, which rustc ran, and the compiler linked here generate the same text.
 #[test]
 fn stored_hir_compiles_to_the_same_text() {
-    for (kernel, declared) in declared() {
+    on_every_core(&declared(), |(kernel, declared)| {
         let program = kernel.program().unwrap_or_else(|e| panic!("{}: {e}", declared.name));
         let again = compile(&program, &Instance(declared.constants.to_vec()), Target::SM_61);
         assert_eq!(again.as_deref(), Ok(declared.ptx), "{}", declared.name);
-    }
+    });
 }
 
 /// Checks that parsing and printing reproduces the text of a kernel and of its checked form: on
 /// every change, of the instances with a snapshot.
 #[test]
 fn each_text_parses() {
-    for (kernel, declared) in if tests::share::is_whole() { declared() } else { kept() } {
+    let instances = if tests::share::is_whole() { declared() } else { kept() };
+    on_every_core(&instances, |(kernel, declared)| {
         let program = kernel.program().unwrap();
         let form = checked(&program, &Instance(declared.constants.to_vec()), Target::SM_61).unwrap();
         for text in [declared.ptx, &form.ptx().unwrap()] {
             let module = parse(text).unwrap_or_else(|e| panic!("{}:\n{e}", declared.name));
             assert_eq!(module.to_string(), text);
         }
-    }
+    });
 }
