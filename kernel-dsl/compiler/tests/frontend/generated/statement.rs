@@ -129,7 +129,10 @@ impl Generator {
                 let ty = self.ty(1);
                 let (condition, value, other) = (self.condition(1), self.value(&ty, 1), self.value(&ty, 1));
                 let (name, label) = (self.name("v"), self.name("'b"));
-                self.line(&format!("let mut {name} = {label}: {{"));
+                // `from_fn` alone does not state the length of its array.
+                let undetermined = [&value, &other].iter().any(|value| value.contains("from_fn"));
+                let written = if undetermined { format!(": {}", self.written(&ty)) } else { String::new() };
+                self.line(&format!("let mut {name}{written} = {label}: {{"));
                 self.line(&format!("    if {condition} {{ break {label} {value}; }}"));
                 self.line(&format!("    {other}"));
                 self.line("};");
