@@ -48,6 +48,12 @@ Slots are those of one of these:
 The other kernels are counted as a whole, each loop once. The loop of heat has a branch for even and odd steps in our code. Both branches
 are counted, although a step executes one of them.
 
+NVRTC unrolls the loop of expand by four, so four edges share a comparison and a branch. In the loop of look_up, ptxas predicates our step
+to the next slot: it copies the slot, and compares twice more than in NVRTC's code.
+
+Both versions of trace (bvh) join comparisons by `&`, so that all loads of a node are in flight at once. With `&&`, a load waits for the
+comparison before it: a slice may end there, so no compiler may load earlier.
+
 `rsqrtf` of CUDA C treats denormal numbers in more instructions than `fast::rsqrt`. With NVRTC's option `--ftz=true`, both loops of nbody
 take the same number of slots.
 
