@@ -16,7 +16,7 @@ use std::fmt;
 
 /// The format that this compiler writes and reads. Increment it with every change of a type in
 /// [`hir`](super) or of a type that such a type contains.
-pub const VERSION: u16 = 18;
+pub const VERSION: u16 = 19;
 
 const HEADER_BYTES: usize = 10;
 
