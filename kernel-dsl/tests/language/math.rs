@@ -63,7 +63,7 @@ fn exp_has_defined_results_at_its_edges() {
 
 /// Special arguments: signed zeros, infinities, NaNs, the smallest and largest numbers, integers,
 /// and neighbors of these.
-const SPECIAL: [f32; 17] = [
+const SPECIAL_VALUES: [f32; 17] = [
     0.0,
     f32::from_bits(1),
     f32::MIN_POSITIVE,
@@ -85,7 +85,7 @@ const SPECIAL: [f32; 17] = [
 
 #[test]
 fn special_values_have_defined_results() {
-    let near = SPECIAL.into_iter().flat_map(|x| [x.next_down(), x, x.next_up()]);
+    let near = SPECIAL_VALUES.into_iter().flat_map(|x| [x.next_down(), x, x.next_up()]);
     let special: Vec<f32> = near.flat_map(|x| [x, -x]).collect();
     for function in FUNCTIONS {
         for x in &special {

@@ -20,7 +20,7 @@
 //! so that keys and values are read once for all:
 //!
 //! ```text
-//!              tokens 0, 0, 1, 1, 2, 2, 3, 3     a warp: GROUP columns; SETS neighboring warps have the same keys
+//!              tokens 0, 0, 1, 1, 2, 2, 3, 3     a warp: GROUP columns; COLUMN_SETS warps have the same keys
 //!              heads  0, 1, 0, 1, 0, 1, 0, 1
 //!   key 0      █  █  █  █  █  █  █  █
 //!     …        █  █  █  █  █  █  █  █           the loop without comparisons ends with the first token's keys
@@ -145,7 +145,8 @@
 //! each lane keeps a part of the elements. All threads of the block then merge an element each.
 //! Each block writes its part and then increments a counter atomically. The last block reads all
 //! parts in their order, so the result does not depend on which block is last. This block loads the
-//! range and the sums of `AHEAD` splits at a time, so that it waits for memory once, not twice.
+//! range and the sums of `SPLITS_AHEAD` splits at a time, so that it waits for memory once, not
+//! twice.
 
 mod keys;
 mod parts;
@@ -163,7 +164,7 @@ use kernel_dsl::prelude::*;
 /// its sequence, except those of later tokens.
 ///
 /// A sequence has `tokens` tokens, which are its last keys; without `TOKENS` it has one. A column
-/// is a query head of a token. A block has `GROUP · SETS` columns of a group, and a lane has
+/// is a query head of a token. A block has `GROUP · COLUMN_SETS` columns of a group, and a lane has
 /// `IN_FLIGHT` keys of `GROUP` columns in flight.
 ///
 /// q and o are [sequence · token, head, element]. `parts`,
@@ -173,25 +174,25 @@ use kernel_dsl::prelude::*;
 #[kernel(
     block = THREADS, max_registers = 128,
     grid = (
-        along_x(splits, (q.dim(1) / groups * tokens).div_ceil(GROUP * SETS) * groups, lengths.len()),
-        along_y((q.dim(1) / groups * tokens).div_ceil(GROUP * SETS) * groups, lengths.len()),
-        along_z((q.dim(1) / groups * tokens).div_ceil(GROUP * SETS) * groups, lengths.len()),
+        along_x(splits, (q.dim(1) / groups * tokens).div_ceil(GROUP * COLUMN_SETS) * groups, lengths.len()),
+        along_y((q.dim(1) / groups * tokens).div_ceil(GROUP * COLUMN_SETS) * groups, lengths.len()),
+        along_z((q.dim(1) / groups * tokens).div_ceil(GROUP * COLUMN_SETS) * groups, lengths.len()),
     ),
     instances(
-        f32: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, ELEMENTS = 8, GROUP = 2, IN_FLIGHT = 4, TOKENS = false, SETS = 1, THREADS = 128, STREAMED = true;
-        f16: T = f16, O = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 2, IN_FLIGHT = 4, TOKENS = false, SETS = 1, THREADS = 256, STREAMED = false;
-        f16_streamed: T = f16, O = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 2, IN_FLIGHT = 8, TOKENS = false, SETS = 1, THREADS = 256, STREAMED = true;
-        f32_i8_contiguous: T = f32, O = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 2, IN_FLIGHT = 8, TOKENS = false, SETS = 1, THREADS = 256, STREAMED = true;
-        q8_0: T = f16, O = f16, K = i8, C = Blocks, P = Contiguous, LANES = 8, WIDE = 16, ELEMENTS = 16, GROUP = 2, IN_FLIGHT = 4, TOKENS = false, SETS = 1, THREADS = 256, STREAMED = false | true;
-        q4_0: T = f32, O = bf16, K = u32, C = Blocks, P = Paged, LANES = 8, WIDE = 16, ELEMENTS = 16, GROUP = 2, IN_FLIGHT = 4, TOKENS = false, SETS = 1, THREADS = 256, STREAMED = true;
-        f16_tokens: T = f16, O = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 4, IN_FLIGHT = 4, TOKENS = true, SETS = 2 | 4, THREADS = 256, STREAMED = true;
-        f32_tokens: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, ELEMENTS = 8, GROUP = 4, IN_FLIGHT = 2, TOKENS = true, SETS = 1, THREADS = 256, STREAMED = true;
-        f32_tokens_of_4: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 4, ELEMENTS = 8, GROUP = 4, IN_FLIGHT = 2, TOKENS = true, SETS = 4, THREADS = 256, STREAMED = true;
-        f32_i8_tokens: T = f32, O = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 4, IN_FLIGHT = 2, TOKENS = true, SETS = 2, THREADS = 256, STREAMED = true;
-        q8_0_tokens: T = f32, O = f32, K = i8, C = Blocks, P = Paged, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 4, IN_FLIGHT = 2, TOKENS = true, SETS = 1, THREADS = 256, STREAMED = true;
-        q4_0_tokens: T = f16, O = f16, K = u32, C = Blocks, P = Contiguous, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 4, IN_FLIGHT = 2, TOKENS = true, SETS = 2, THREADS = 256, STREAMED = true
+        f32: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, ELEMENTS = 8, GROUP = 2, IN_FLIGHT = 4, TOKENS = false, COLUMN_SETS = 1, THREADS = 128, STREAMED = true;
+        f16: T = f16, O = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 2, IN_FLIGHT = 4, TOKENS = false, COLUMN_SETS = 1, THREADS = 256, STREAMED = false;
+        f16_streamed: T = f16, O = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 2, IN_FLIGHT = 8, TOKENS = false, COLUMN_SETS = 1, THREADS = 256, STREAMED = true;
+        f32_i8_contiguous: T = f32, O = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 2, IN_FLIGHT = 8, TOKENS = false, COLUMN_SETS = 1, THREADS = 256, STREAMED = true;
+        q8_0: T = f16, O = f16, K = i8, C = Blocks, P = Contiguous, LANES = 8, WIDE = 16, ELEMENTS = 16, GROUP = 2, IN_FLIGHT = 4, TOKENS = false, COLUMN_SETS = 1, THREADS = 256, STREAMED = false | true;
+        q4_0: T = f32, O = bf16, K = u32, C = Blocks, P = Paged, LANES = 8, WIDE = 16, ELEMENTS = 16, GROUP = 2, IN_FLIGHT = 4, TOKENS = false, COLUMN_SETS = 1, THREADS = 256, STREAMED = true;
+        f16_tokens: T = f16, O = f16, K = f16, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 4, IN_FLIGHT = 4, TOKENS = true, COLUMN_SETS = 2 | 4, THREADS = 256, STREAMED = true;
+        f32_tokens: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous | Paged, LANES = 16, WIDE = 4, ELEMENTS = 8, GROUP = 4, IN_FLIGHT = 2, TOKENS = true, COLUMN_SETS = 1, THREADS = 256, STREAMED = true;
+        f32_tokens_of_4: T = f32, O = f32, K = f32, C = Unscaled, P = Contiguous, LANES = 16, WIDE = 4, ELEMENTS = 8, GROUP = 4, IN_FLIGHT = 2, TOKENS = true, COLUMN_SETS = 4, THREADS = 256, STREAMED = true;
+        f32_i8_tokens: T = f32, O = f32, K = i8, C = Scaled, P = Contiguous, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 4, IN_FLIGHT = 2, TOKENS = true, COLUMN_SETS = 2, THREADS = 256, STREAMED = true;
+        q8_0_tokens: T = f32, O = f32, K = i8, C = Blocks, P = Paged, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 4, IN_FLIGHT = 2, TOKENS = true, COLUMN_SETS = 1, THREADS = 256, STREAMED = true;
+        q4_0_tokens: T = f16, O = f16, K = u32, C = Blocks, P = Contiguous, LANES = 16, WIDE = 8, ELEMENTS = 8, GROUP = 4, IN_FLIGHT = 2, TOKENS = true, COLUMN_SETS = 2, THREADS = 256, STREAMED = true
     ),
-    derived(COLS = GROUP.min(2), AHEAD = 4 * GROUP, SUMS = GROUP * IN_FLIGHT),
+    derived(COLS = GROUP.min(2), SPLITS_AHEAD = 4 * GROUP, SUMS = GROUP * IN_FLIGHT),
     tolerance(o(relative = 1e-4, absolute = 1e-5), parts(relative = 1e-4, absolute = 1e-4), logs(relative = 1e-5, absolute = 1e-5)),
 )]
 #[requires(
@@ -199,7 +200,7 @@ use kernel_dsl::prelude::*;
     TOKENS || tokens == 1, tokens > 0, lengths.len() * tokens == q.dim(0), q.dim(2) % WIDE == 0, q.dim(2) <= LANES * ELEMENTS,
     parts.dim(0) == q.dim(0), parts.dim(1) == q.dim(1), parts.dim(2) == splits, parts.dim(3) == q.dim(2),
     logs.dim(0) == q.dim(0), logs.dim(1) == q.dim(1), logs.dim(2) == splits, logs.dim(3) == 2,
-    ended.len() >= lengths.len() * ((q.dim(1) / groups * tokens).div_ceil(GROUP * SETS) * groups),
+    ended.len() >= lengths.len() * ((q.dim(1) / groups * tokens).div_ceil(GROUP * COLUMN_SETS) * groups),
     k.dim(1) == groups, k.dim(3) * K::NUMBERS == q.dim(2), v.dim(0) == k.dim(0), v.dim(1) == groups, v.dim(2) == k.dim(2), v.dim(3) == k.dim(3),
     q.aligned(4), k.aligned(WIDE / K::NUMBERS), v.aligned(WIDE / K::NUMBERS), parts.aligned(4), logs.aligned(2),
 )]
@@ -215,11 +216,11 @@ pub fn flash_decode<
     const GROUP: usize,
     const IN_FLIGHT: usize,
     const TOKENS: bool,
-    const SETS: usize,
+    const COLUMN_SETS: usize,
     const THREADS: usize,
     const STREAMED: bool,
     const COLS: usize,
-    const AHEAD: usize,
+    const SPLITS_AHEAD: usize,
     const SUMS: usize,
 >(
     q: View<T, 3>,
@@ -238,27 +239,27 @@ pub fn flash_decode<
     scale: f32,
 ) {
     let tokens = if TOKENS { tokens } else { 1 };
-    // Another block computes the columns of a group beyond `GROUP · SETS`.
+    // Another block computes the columns of a group beyond `GROUP · COLUMN_SETS`.
     let of_group = q.dim(1) / groups;
-    let (count, blocks) = (of_group * tokens, (of_group * tokens).div_ceil(GROUP * SETS));
+    let (count, blocks) = (of_group * tokens, (of_group * tokens).div_ceil(GROUP * COLUMN_SETS));
     let [split, heads, sequence] = block_at(splits, blocks * groups);
-    let (group, first) = (heads / blocks, heads % blocks * (GROUP * SETS));
+    let (group, first) = (heads / blocks, heads % blocks * (GROUP * COLUMN_SETS));
     let width = q.dim(2);
     let columns = BlockColumns { sequence, tokens, group, of_group, count, first, width };
     let len = (lengths[sequence] as usize).min(pages.capacity(k.dim(2)));
     let (k, v) = if STREAMED { (k.streaming(), v.streaming()) } else { (k, v) };
     let lanes = warp::group::<LANES>();
-    let keys = THREADS / LANES / SETS;
-    let mine = thread::x() / (32 * SETS) * (32 / LANES) + warp::lane() / LANES;
-    let set = if SETS == 1 { 0 } else { warp::index() % SETS };
+    let keys = THREADS / LANES / COLUMN_SETS;
+    let mine = thread::x() / (32 * COLUMN_SETS) * (32 / LANES) + warp::lane() / LANES;
+    let set = if COLUMN_SETS == 1 { 0 } else { warp::index() % COLUMN_SETS };
 
-    let staged = Shared::<f32, 2>::new([if TOKENS { GROUP * SETS } else { 0 }, LANES * ELEMENTS]);
+    let staged = Shared::<f32, 2>::new([if TOKENS { GROUP * COLUMN_SETS } else { 0 }, LANES * ELEMENTS]);
     // The number of keys that a column sees.
-    let seen = Shared::<u32, 1>::new([if TOKENS { GROUP * SETS } else { 0 }]);
+    let seen = Shared::<u32, 1>::new([if TOKENS { GROUP * COLUMN_SETS } else { 0 }]);
     let (own, packed, units) = ([[0.0f32; ELEMENTS]; GROUP], [[[0u32; 4]; ELEMENTS]; GROUP], [0.0f32; GROUP]);
     let mut queries = WarpQueries { own, packed, units, staged, set };
     if TOKENS {
-        stage_queries::<T, LANES, WIDE, ELEMENTS, GROUP, SETS, THREADS>(q, columns, scale, len, staged, seen);
+        stage_queries::<T, LANES, WIDE, ELEMENTS, GROUP, COLUMN_SETS, THREADS>(q, columns, scale, len, staged, seen);
         block::sync();
     } else {
         for g in unroll(0..GROUP) {
@@ -342,12 +343,12 @@ pub fn flash_decode<
     }
     let sums = Shared::<f32, 3>::new([THREADS / 32, COLS, LANES * ELEMENTS]);
     let ranges = Shared::<[f32; 2], 2>::new([THREADS / 32, COLS]);
-    store_part::<LANES, WIDE, ELEMENTS, GROUP, TOKENS, SETS, THREADS, COLS>(
+    store_part::<LANES, WIDE, ELEMENTS, GROUP, TOKENS, COLUMN_SETS, THREADS, COLS>(
         own_base, own_sum, o_sums, columns, split, sums, ranges, parts, logs,
     );
     if count_block(ended, || sequence * blocks * groups + heads, splits) != splits {
         return;
     }
     let merged = Shared::<Partial<4>, 2>::new([THREADS / 32, 32]);
-    store_columns::<O, TOKENS, GROUP, SETS, THREADS, AHEAD>(parts, logs, o, columns, splits, merged);
+    store_columns::<O, TOKENS, GROUP, COLUMN_SETS, THREADS, SPLITS_AHEAD>(parts, logs, o, columns, splits, merged);
 }

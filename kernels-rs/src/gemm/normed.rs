@@ -99,7 +99,7 @@ fn statistics<X: Float, const CENTERED: bool, const R: usize>(
         f16_paired_r1_v8: X = f32, N = f16, W = f16, C = f16, E = Identity, F = swiglu, CENTERED = false, PAIRED = true, R = 1, COLS = 2, V = 8;
         f32_centered_paired_r8_v4: X = f32, N = f32, W = f32, C = f32, E = Identity, F = swiglu, CENTERED = true, PAIRED = true, R = 8, COLS = 2, V = 4
     ),
-    derived(P = V.max(4), AHEAD = 16 / V.max(4)),
+    derived(P = V.max(4), STEPS_IN_FLIGHT = 16 / V.max(4)),
 )]
 #[requires(
     x.rows() == y.rows(), x.cols() == w.cols(), w.rows() == y.cols() * (if PAIRED { 2 } else { 1 }),
@@ -119,7 +119,7 @@ pub fn gemv_normed<
     const COLS: usize,
     const V: usize,
     const P: usize,
-    const AHEAD: usize,
+    const STEPS_IN_FLIGHT: usize,
 >(
     epsilon: f32,
     x: View<X, 2>,
@@ -155,16 +155,16 @@ pub fn gemv_normed<
             }
         }
         block::sync();
-        for at in rolled((0..(depth - k0).min(STAGED / R)).step_by(32 * P * AHEAD)) {
+        for at in rolled((0..(depth - k0).min(STAGED / R)).step_by(32 * P * STEPS_IN_FLIGHT)) {
             let k = at + warp::lane() * P;
-            let mut raw = [[[W::from_f32(0.0); P]; COLS]; AHEAD];
-            for u in unroll(0..AHEAD) {
+            let mut raw = [[[W::from_f32(0.0); P]; COLS]; STEPS_IN_FLIGHT];
+            for u in unroll(0..STEPS_IN_FLIGHT) {
                 for i in unroll(0..COLS) {
                     let row = if PAIRED { col0 + i / 2 + i % 2 * y.cols() } else { col0 + i };
                     raw[u][i] = piece::<W, V, P>(w, row.min(w.rows() - 1), k0 + k + u * 32 * P, depth);
                 }
             }
-            for u in unroll(0..AHEAD) {
+            for u in unroll(0..STEPS_IN_FLIGHT) {
                 // Pieces beyond the end are skipped: their weights are 0, but the elements in
                 // shared memory may be NaN.
                 if k0 + k + u * 32 * P < depth {

@@ -279,7 +279,7 @@ impl Gemm {
                 }
             }
             GemmPlan::GemvN(rows, lanes) => {
-                dispatch!(let [ROWS: usize, LANES: usize, AHEAD: usize, THREADS: usize] = match (rows, lanes) {
+                dispatch!(let [ROWS: usize, LANES: usize, STEPS_AHEAD: usize, THREADS: usize] = match (rows, lanes) {
                     // Elements of two bytes need more threads to have as many bytes in flight.
                     (1, GemvWidth::Columns32) if bytes == 2 => [1, 8, 8, 512],
                     (1, GemvWidth::Columns32) => [1, 8, 16, 256],
@@ -296,7 +296,7 @@ impl Gemm {
                 // `f32` and `f16` at and around every edge of its tiles (`kernels check`). The
                 // caller guarantees that the epilogue stays within its views.
                 unsafe {
-                    gemv_n::<T, T, O, E, ROWS, LANES, AHEAD, THREADS, V>::launch_unchecked(
+                    gemv_n::<T, T, O, E, ROWS, LANES, STEPS_AHEAD, THREADS, V>::launch_unchecked(
                         &LibraryCall(on), alpha, a, b, beta, c, first, epilogue,
                     )
                 })

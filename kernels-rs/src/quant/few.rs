@@ -14,9 +14,9 @@
 //!        └──────────────────────────────┘    sums of lanes meet by shuffles
 //! ```
 //!
-//! Units are loaded to registers `AHEAD` steps before they are multiplied, also while a piece of
+//! Units are loaded to registers `STEPS` steps before they are multiplied, also while a piece of
 //! the activations is staged. If there is a single row, each block quantizes it separately
-//! (`FRESH`) while its first weights are loaded. Several rows are quantized once, by a launch of
+//! (`FLOATS`) while its first weights are loaded. Several rows are quantized once, by a launch of
 //! [`quantize_activations`](super::activations::quantize_activations).
 //!
 //! The weights may be those of several experts, one matrix after another. Then a list on the device
@@ -76,13 +76,13 @@ fn dot(a: [i32; 4], b: [i32; 4], sum: i32) -> i32 {
 /// Computes Y ← epilogue(X·Wᵀ), with `R` rows of Y by `W` columns per warp. W is in planes of
 /// format `F` (see `device`). If `scales` is not empty, each row of W is multiplied by its scale.
 ///
-/// With `FRESH`, X is `x`, and each of its rows gives `chosen` rows of Y. Each unit of a row is
+/// With `FLOATS`, X is `x`, and each of its rows gives `chosen` rows of Y. Each unit of a row is
 /// quantized by its largest magnitude; numbers beyond the row's end are zeros. Otherwise X is given
-/// by `bytes` and `factors`, which `quantize_activations` makes in groups of `ROOM` rows. A lane
+/// by `bytes` and `factors`, which `quantize_activations` makes in groups of `GROUP` rows. A lane
 /// adds every 32nd unit, in order; the lanes' sums are added by a butterfly, the most distant lanes
 /// first.
 ///
-/// `experts` is empty, or has a number for each `ROOM` rows of Y. W is then the matrices of all
+/// `experts` is empty, or has a number for each `GROUP` rows of Y. W is then the matrices of all
 /// experts, and these rows are multiplied with the matrix of that number. If the number is
 /// negative, these rows of Y are epilogue(0).
 ///
@@ -93,34 +93,34 @@ fn dot(a: [i32; 4], b: [i32; 4], sum: i32) -> i32 {
     grid = y.dim(0).div_ceil(R) * y.dim(1).div_ceil(THREADS / 32 * W),
     writes(y = once),
     instances(
-        q4_0_r1: F = Q4_0, X = f32, Y = f32, E = Identity, FRESH = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 2, V = 4;
-        q8_0_r1: F = Q8_0, X = f32, Y = f32, E = Identity, FRESH = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 1, V = 4;
-        q4_k_r1: F = Q4K, X = f32, Y = f32, E = Identity, FRESH = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 1, V = 4;
-        q6_k_r1: F = Q6K, X = f32, Y = f32, E = Identity, FRESH = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, AHEAD = 1, V = 4;
-        q4_0_r4: F = Q4_0, X = f32, Y = f32, E = Identity, FRESH = false, R = 4, W = 4, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
-        q8_0_r4: F = Q8_0, X = f32, Y = f32, E = Identity, FRESH = false, R = 4, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
-        q4_k_r4: F = Q4K, X = f32, Y = f32, E = Identity, FRESH = false, R = 4, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
-        q6_k_r4: F = Q6K, X = f32, Y = f32, E = Identity, FRESH = false, R = 4, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
-        q4_0_r8: F = Q4_0, X = f32, Y = f32, E = Identity, FRESH = false, R = 8, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
-        q8_0_r8: F = Q8_0, X = f32, Y = f32, E = Identity, FRESH = false, R = 8, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
-        q4_k_r8: F = Q4K, X = f32, Y = f32, E = Identity, FRESH = false, R = 8, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
-        q6_k_r8: F = Q6K, X = f32, Y = f32, E = Identity, FRESH = false, R = 8, W = 2, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
-        mxfp4_f16_r1_v1: F = Mxfp4, X = f16, Y = f16, E = Identity, FRESH = true, R = 1, W = 2, THREADS = 256, PIECE = 4096, AHEAD = 2, V = 1;
-        q2_k_f16_r1_v1: F = Q2K, X = f16, Y = f16, E = Identity, FRESH = true, R = 1, W = 2, THREADS = 256, PIECE = 4096, AHEAD = 2, V = 1;
-        q2_k_f16_r3: F = Q2K, X = f32, Y = f16, E = Identity, FRESH = false, R = 3, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4;
-        q5_1_f16_r3: F = Q5_1, X = f32, Y = f16, E = Identity, FRESH = false, R = 3, W = 3, THREADS = 256, PIECE = 2048, AHEAD = 1, V = 4
+        q4_0_r1: F = Q4_0, X = f32, Y = f32, E = Identity, FLOATS = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, STEPS = 2, V = 4;
+        q8_0_r1: F = Q8_0, X = f32, Y = f32, E = Identity, FLOATS = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, STEPS = 1, V = 4;
+        q4_k_r1: F = Q4K, X = f32, Y = f32, E = Identity, FLOATS = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, STEPS = 1, V = 4;
+        q6_k_r1: F = Q6K, X = f32, Y = f32, E = Identity, FLOATS = true, R = 1, W = 4, THREADS = 512, PIECE = 4096, STEPS = 1, V = 4;
+        q4_0_r4: F = Q4_0, X = f32, Y = f32, E = Identity, FLOATS = false, R = 4, W = 4, THREADS = 256, PIECE = 2048, STEPS = 1, V = 4;
+        q8_0_r4: F = Q8_0, X = f32, Y = f32, E = Identity, FLOATS = false, R = 4, W = 3, THREADS = 256, PIECE = 2048, STEPS = 1, V = 4;
+        q4_k_r4: F = Q4K, X = f32, Y = f32, E = Identity, FLOATS = false, R = 4, W = 3, THREADS = 256, PIECE = 2048, STEPS = 1, V = 4;
+        q6_k_r4: F = Q6K, X = f32, Y = f32, E = Identity, FLOATS = false, R = 4, W = 3, THREADS = 256, PIECE = 2048, STEPS = 1, V = 4;
+        q4_0_r8: F = Q4_0, X = f32, Y = f32, E = Identity, FLOATS = false, R = 8, W = 3, THREADS = 256, PIECE = 2048, STEPS = 1, V = 4;
+        q8_0_r8: F = Q8_0, X = f32, Y = f32, E = Identity, FLOATS = false, R = 8, W = 3, THREADS = 256, PIECE = 2048, STEPS = 1, V = 4;
+        q4_k_r8: F = Q4K, X = f32, Y = f32, E = Identity, FLOATS = false, R = 8, W = 3, THREADS = 256, PIECE = 2048, STEPS = 1, V = 4;
+        q6_k_r8: F = Q6K, X = f32, Y = f32, E = Identity, FLOATS = false, R = 8, W = 2, THREADS = 256, PIECE = 2048, STEPS = 1, V = 4;
+        mxfp4_f16_r1_v1: F = Mxfp4, X = f16, Y = f16, E = Identity, FLOATS = true, R = 1, W = 2, THREADS = 256, PIECE = 4096, STEPS = 2, V = 1;
+        q2_k_f16_r1_v1: F = Q2K, X = f16, Y = f16, E = Identity, FLOATS = true, R = 1, W = 2, THREADS = 256, PIECE = 4096, STEPS = 2, V = 1;
+        q2_k_f16_r3: F = Q2K, X = f32, Y = f16, E = Identity, FLOATS = false, R = 3, W = 3, THREADS = 256, PIECE = 2048, STEPS = 1, V = 4;
+        q5_1_f16_r3: F = Q5_1, X = f32, Y = f16, E = Identity, FLOATS = false, R = 3, W = 3, THREADS = 256, PIECE = 2048, STEPS = 1, V = 4
     ),
-    derived(N = R * W, ROOM = 8 / (8 / R)),
+    derived(N = R * W, GROUP = 8 / (8 / R)),
 )]
 #[requires(
     units > 0, words.rows() == y.cols() || y.rows() == 0 || !experts.is_empty() && words.rows() > 0,
     words.cols() == F::words(units), words.aligned(4), halves.rows() == words.rows(), halves.cols() == F::halves(units),
-    scales.is_empty() || scales.len() == words.rows(), experts.is_empty() || experts.len() == y.rows().div_ceil(ROOM),
-    if FRESH {
+    scales.is_empty() || scales.len() == words.rows(), experts.is_empty() || experts.len() == y.rows().div_ceil(GROUP),
+    if FLOATS {
         chosen > 0 && x.rows() * chosen == y.rows() && x.cols() <= 32 * units && x.aligned(V) && x.cols() % V == 0
     } else {
-        bytes.rows() == y.rows().div_ceil(ROOM) && bytes.cols() >= 8 * ROOM * units && bytes.aligned(4)
-            && factors.rows() == bytes.rows() && factors.cols() >= 4 * ROOM * units && factors.aligned(4)
+        bytes.rows() == y.rows().div_ceil(GROUP) && bytes.cols() >= 8 * GROUP * units && bytes.aligned(4)
+            && factors.rows() == bytes.rows() && factors.cols() >= 4 * GROUP * units && factors.aligned(4)
     },
 )]
 pub fn gemv_blocks<
@@ -128,15 +128,15 @@ pub fn gemv_blocks<
     X: Float,
     Y: Float,
     E: Epilogue,
-    const FRESH: bool,
+    const FLOATS: bool,
     const R: usize,
     const W: usize,
     const THREADS: usize,
     const PIECE: usize,
-    const AHEAD: usize,
+    const STEPS: usize,
     const V: usize,
     const N: usize,
-    const ROOM: usize,
+    const GROUP: usize,
 >(
     x: View<X, 2>,
     chosen: usize,
@@ -152,15 +152,15 @@ pub fn gemv_blocks<
 ) {
     // All threads of a block quantize four numbers each at once, and a lane stores one sum of its
     // warp.
-    const { assert!(PIECE % (4 * THREADS) == 0 && R * W <= 32 && PIECE / 1024 % AHEAD == 0 && (R == 1 || !FRESH)) };
+    const { assert!(PIECE % (4 * THREADS) == 0 && R * W <= 32 && PIECE / 1024 % STEPS == 0 && (R == 1 || !FLOATS)) };
     // The pitch puts the halves of rows that lanes write at once in different banks.
-    let mut xs = Shared::<i32, 3>::with_pitch([R, 2, PIECE / 8], PIECE / 8 + if FRESH { 16 } else { 4 });
+    let mut xs = Shared::<i32, 3>::with_pitch([R, 2, PIECE / 8], PIECE / 8 + if FLOATS { 16 } else { 4 });
     let mut es = Shared::<f32, 3>::new([R, PIECE / 32, factors_of::<F>()]);
     // Groups of rows that read the same weights are neighbors, so that the weights are in L2.
     let groups = y.rows().div_ceil(R);
     let group = block::x() % groups;
     let (row0, col0) = (group * R, (block::x() / groups * (THREADS / 32) + warp::index()) * W);
-    let expert = if experts.is_empty() { 0 } else { experts[row0 / ROOM] };
+    let expert = if experts.is_empty() { 0 } else { experts[row0 / GROUP] };
     let matrix = if expert > 0 { expert as usize * y.cols() } else { 0 };
     let fetch = |unit: usize| -> [F::Loaded; W] {
         std::array::from_fn(|i| {
@@ -168,11 +168,11 @@ pub fn gemv_blocks<
             F::load(words, halves, PlaneUnit { row, unit, units })
         })
     };
-    let mut ahead: [[F::Loaded; W]; AHEAD] = std::array::from_fn(|a| fetch((32 * a + warp::lane()).min(units - 1)));
+    let mut ahead: [[F::Loaded; W]; STEPS] = std::array::from_fn(|a| fetch((32 * a + warp::lane()).min(units - 1)));
     let mut acc = [[0.0f32; W]; R];
     for first in (0..if expert < 0 { 0 } else { units }).step_by(PIECE / 32) {
         block::sync();
-        if FRESH {
+        if FLOATS {
             for s in unroll(0..PIECE / (4 * THREADS)) {
                 let quad = s * THREADS + thread::index();
                 let row = row0 / chosen;
@@ -193,23 +193,23 @@ pub fn gemv_blocks<
         } else {
             // Neighboring threads load the rows of a unit in their order in memory. A thread has
             // the same row for all units.
-            let (r, half, u) = (thread::index() / 2 % ROOM, thread::index() % 2, thread::index() / (2 * ROOM));
+            let (r, half, u) = (thread::index() / 2 % GROUP, thread::index() % 2, thread::index() / (2 * GROUP));
             let row = (row0 + r).min(y.rows() - 1);
-            let (from, at) = (row / ROOM, 8 * (row % ROOM) + 4 * half);
-            for s in unroll(0..(ROOM * PIECE / 16).div_ceil(THREADS)) {
-                let u = u + s * (THREADS / (2 * ROOM));
-                if (R == ROOM || r < R) && (ROOM * PIECE / 16 % THREADS == 0 || u < PIECE / 32) && first + u < units {
-                    let q: [i32; 4] = bytes.load((from, 8 * ROOM * (first + u) + at));
+            let (from, at) = (row / GROUP, 8 * (row % GROUP) + 4 * half);
+            for s in unroll(0..(GROUP * PIECE / 16).div_ceil(THREADS)) {
+                let u = u + s * (THREADS / (2 * GROUP));
+                if (R == GROUP || r < R) && (GROUP * PIECE / 16 % THREADS == 0 || u < PIECE / 32) && first + u < units {
+                    let q: [i32; 4] = bytes.load((from, 8 * GROUP * (first + u) + at));
                     xs.store((r, half, 4 * u), q);
                 }
             }
-            let (r, u) = (thread::index() % ROOM, thread::index() / ROOM);
+            let (r, u) = (thread::index() % GROUP, thread::index() / GROUP);
             let row = (row0 + r).min(y.rows() - 1);
-            let (from, at) = (row / ROOM, 4 * (row % ROOM));
-            for s in unroll(0..(ROOM * PIECE / 32).div_ceil(THREADS)) {
-                let u = u + s * (THREADS / ROOM);
-                let at = 4 * ROOM * (first + u) + at;
-                if (R == ROOM || r < R) && (ROOM * PIECE / 32 % THREADS == 0 || u < PIECE / 32) && first + u < units {
+            let (from, at) = (row / GROUP, 4 * (row % GROUP));
+            for s in unroll(0..(GROUP * PIECE / 32).div_ceil(THREADS)) {
+                let u = u + s * (THREADS / GROUP);
+                let at = 4 * GROUP * (first + u) + at;
+                if (R == GROUP || r < R) && (GROUP * PIECE / 32 % THREADS == 0 || u < PIECE / 32) && first + u < units {
                     if F::MINS && F::HALVES {
                         es.store((r, u, 0), factors.load::<4>((from, at)));
                     } else if F::MINS {
@@ -222,12 +222,12 @@ pub fn gemv_blocks<
         }
         block::sync();
         for step in unroll(0..PIECE / 1024) {
-            let (a, u) = (step % AHEAD, 32 * step + warp::lane());
+            let (a, u) = (step % STEPS, 32 * step + warp::lane());
             let unit = first + u;
             let now = ahead[a];
             // At the end, the last unit is loaded again: a conditional load would need a copy of
             // the registers that it replaces.
-            ahead[a] = fetch((unit + 32 * AHEAD).min(units - 1));
+            ahead[a] = fetch((unit + 32 * STEPS).min(units - 1));
             if unit < units {
                 // The indices of a lane's units are equal modulo 32.
                 let weights: [Unit; W] = std::array::from_fn(|i| F::unpack(now[i], warp::lane()));

@@ -248,14 +248,14 @@ impl<'p, 'm> Machine<'p, 'm> {
         }
     }
 
-    fn run_block<const CHECKED: bool, const OBSERVED: bool>(
+    fn run_block<const CHECKED: bool, const HAS_OBSERVER: bool>(
         &mut self,
         warps: &mut Vec<Warp>,
         scheduler: &mut Scheduler,
     ) {
         self.spent = self.statistics.warp_instructions;
         self.begin_block(warps);
-        scheduler.run_block(&mut Running::<CHECKED, OBSERVED>(self), warps);
+        scheduler.run_block(&mut Running::<CHECKED, HAS_OBSERVER>(self), warps);
     }
 
     /// Sets the memory and the warps of a block to their state at its start.
@@ -387,10 +387,11 @@ impl<'p, 'm> Machine<'p, 'm> {
     }
 }
 
-/// A block that runs: with every check if `CHECKED`, and with the machine's observer if `OBSERVED`.
-struct Running<'a, 'p, 'm, const CHECKED: bool, const OBSERVED: bool>(&'a mut Machine<'p, 'm>);
+/// A block that runs: with every check if `CHECKED`, and with the machine's observer if
+/// `HAS_OBSERVER`.
+struct Running<'a, 'p, 'm, const CHECKED: bool, const HAS_OBSERVER: bool>(&'a mut Machine<'p, 'm>);
 
-impl<const CHECKED: bool, const OBSERVED: bool> RunningBlock for Running<'_, '_, '_, CHECKED, OBSERVED> {
+impl<const CHECKED: bool, const HAS_OBSERVER: bool> RunningBlock for Running<'_, '_, '_, CHECKED, HAS_OBSERVER> {
     type Warp = Warp;
 
     fn is_ready(&self, warp: &Warp) -> bool {
@@ -398,7 +399,7 @@ impl<const CHECKED: bool, const OBSERVED: bool> RunningBlock for Running<'_, '_,
     }
 
     fn run_warp(&mut self, warp: &mut Warp) {
-        self.0.run_warp::<CHECKED, OBSERVED>(warp);
+        self.0.run_warp::<CHECKED, HAS_OBSERVER>(warp);
     }
 
     fn is_stopped(&self) -> bool {

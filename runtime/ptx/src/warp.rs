@@ -104,7 +104,7 @@ impl Warp {
 impl Machine<'_, '_> {
     /// Runs a warp to a barrier, to its end, to a point at which the schedule preempts it, or for
     /// its time slice. The slice ensures that other warps make progress.
-    pub fn run_warp<const CHECKED: bool, const OBSERVED: bool>(&mut self, warp: &mut Warp) {
+    pub fn run_warp<const CHECKED: bool, const HAS_OBSERVER: bool>(&mut self, warp: &mut Warp) {
         let program = self.program;
         let until = self.statistics.warp_instructions + SLICE;
         while warp.waits.is_none() && !self.stopped && self.statistics.warp_instructions < until {
@@ -121,7 +121,7 @@ impl Machine<'_, '_> {
             }
             let mask = self.guarded::<CHECKED>(warp, inst);
             self.statistics.thread_instructions += u64::from(mask.count_ones());
-            if OBSERVED {
+            if HAS_OBSERVER {
                 self.observe(warp, inst, mask);
             }
             match &inst.kind {

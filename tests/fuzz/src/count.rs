@@ -1,7 +1,7 @@
 //! Statistics of the language constructs in the kernels, which show that the whole language is
 //! covered.
 
-use crate::forms::{BLOCKS, FORMS, OperandType, OperationForm, SCANS, TOGETHER};
+use crate::forms::{BLOCKS, FORMS, OperandType, OperationForm, SCANS, WARP_FORMS};
 use crate::program::Kernel;
 use kernel_dsl_compiler::Scalar;
 use serde::Serialize;
@@ -28,7 +28,7 @@ fn possible() -> BTreeSet<(&'static str, Scalar)> {
         OperandType::R => form.results.to_vec(),
         OperandType::Of(ty) => vec![ty],
     };
-    let all = [FORMS, TOGETHER, BLOCKS, SCANS].into_iter().flatten();
+    let all = [FORMS, WARP_FORMS, BLOCKS, SCANS].into_iter().flatten();
     all.flat_map(|form| results(form).into_iter().map(|ty| (form.name, ty))).collect()
 }
 
@@ -44,7 +44,7 @@ impl Count {
         }
         self.pairs.extend(values);
         // A collective operation is the value of a `let`, which has the type of the construct.
-        let together = [TOGETHER, BLOCKS, SCANS].into_iter().flatten();
+        let together = [WARP_FORMS, BLOCKS, SCANS].into_iter().flatten();
         for form in together.filter(|form| statements.contains(&form.name)) {
             kernel.visit(&mut |_| {}, &mut |s| {
                 let ty = s.text.split([':', '=']).nth(1).and_then(|ty| Scalar::from_name(ty.trim()));

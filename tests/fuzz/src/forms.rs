@@ -309,7 +309,7 @@ pub const FORMS: &[OperationForm] = &[
 
 /// Collective operations of a warp, where all threads of the block are converged. For floats, the
 /// order of operations is part of the meaning.
-pub const TOGETHER: &[OperationForm] = &[
+pub const WARP_FORMS: &[OperationForm] = &[
     form("warp::sum", WIDE, &[T], T, "warp::sum($0 & 0xffff)"),
     form("warp::sum of floats", FLOATS, &[T], T, "warp::sum($0)"),
     form("warp::max", ORDERED, &[T], T, "warp::max($0)"),

@@ -327,26 +327,24 @@ const BARE_CONSTANTS: [&str; 50] = [
     "WORTHWHILE",
 ];
 
-/// Returns the name of the constant or static that a line declares: of a module, a trait, an impl
-/// or a function. A constant parameter, whose line ends with a comma, is part of an instance's
-/// name.
-fn declared_constant(line: &str) -> Option<&str> {
-    let line = line.trim_start();
-    let before = line.strip_prefix("pub").map_or(line, |rest| rest.trim_start_matches(|c| c != ' '));
-    let declared = before.trim_start_matches(' ');
-    let rest = ["const ", "static "].iter().find_map(|word| declared.strip_prefix(word))?;
-    let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next();
-    name.filter(|_| !line.ends_with(','))
+/// Iterates over the names of the constants, constant parameters and statics that a line declares:
+/// of a module, a trait, an impl or a function.
+fn declared_constants(line: &str) -> impl Iterator<Item = &str> {
+    ["const ", "static "].into_iter().flat_map(move |word| line.match_indices(word)).filter_map(|(at, word)| {
+        let begins = line[..at].chars().next_back().is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != '\'');
+        let rest = &line[at + word.len()..];
+        let end = rest.find(|c: char| !c.is_ascii_uppercase() && !c.is_ascii_digit() && c != '_')?;
+        (begins && end > 0 && rest[end..].starts_with(':')).then_some(&rest[..end])
+    })
 }
 
 #[test]
 fn constants_have_a_noun() {
     let mut bare = Vec::new();
-    for (file, text) in sources() {
+    for (file, text) in sources().into_iter().filter(|(file, _)| is_library(file)) {
         for (number, line) in text.lines().enumerate() {
-            let name = declared_constant(line);
-            if is_library(&file) && name.is_some_and(|name| BARE_CONSTANTS.contains(&name) || name.starts_with("MOST_"))
-            {
+            let is_bare = |name: &str| BARE_CONSTANTS.contains(&name) || name.starts_with("MOST_");
+            if declared_constants(line).any(is_bare) {
                 bare.push(format!("{file}:{}: {line}", number + 1));
             }
         }
@@ -356,11 +354,14 @@ fn constants_have_a_noun() {
 
 #[test]
 fn constants_are_found() {
-    assert_eq!(declared_constant("pub(super) const NAMED: u32 = 1;"), Some("NAMED"));
-    assert_eq!(declared_constant("        const REAL: bool;"), Some("REAL"));
-    assert_eq!(declared_constant("    static FOUND: Lock = Lock::new();"), Some("FOUND"));
-    assert_eq!(declared_constant("    const AHEAD: usize,"), None);
-    assert_eq!(declared_constant("    let constant = 1;"), None);
+    let found = |line| declared_constants(line).collect::<Vec<_>>();
+    assert_eq!(found("pub(super) const NAMED: u32 = 1;"), ["NAMED"]);
+    assert_eq!(found("        const REAL: bool;"), ["REAL"]);
+    assert_eq!(found("    static FOUND: Lock = Lock::new();"), ["FOUND"]);
+    assert_eq!(found("    const AHEAD: usize,"), ["AHEAD"]);
+    assert_eq!(found("fn run<const CHECKED: bool, const OBSERVED: bool>("), ["CHECKED", "OBSERVED"]);
+    assert!(found("    let constant = 1;").is_empty());
+    assert!(found("const fn of(name: &'static str) -> u32 {").is_empty());
 }
 
 #[test]

@@ -14,7 +14,7 @@ const HEADS: usize = 4;
 const GROUPS: usize = 2;
 const WIDTH: usize = 24;
 const PAIRS: usize = 8;
-const ROOM: usize = 12;
+const MAX_KEYS: usize = 12;
 /// Tokens of each sequence. The last sequence fills the cache.
 const LENGTHS: [u32; SEQUENCES] = [0, 7, 12];
 /// Contents of elements that nothing has written.
@@ -99,15 +99,15 @@ impl<T: Float + GenericArgument> Step<T> {
 /// Returns the location of a sequence's new key in a contiguous cache.
 fn contiguous(sequence: usize) -> Option<[usize; 2]> {
     let row = LENGTHS[sequence] as usize;
-    (row < ROOM).then_some([sequence, row])
+    (row < MAX_KEYS).then_some([sequence, row])
 }
 
 const PAGE: usize = 4;
-const TABLE: [u32; SEQUENCES * ROOM / PAGE] = [4, 1, 0, 8, 2, 3, 7, 5, 6];
+const TABLE: [u32; SEQUENCES * MAX_KEYS / PAGE] = [4, 1, 0, 8, 2, 3, 7, 5, 6];
 
 fn paged(sequence: usize) -> Option<[usize; 2]> {
     let row = LENGTHS[sequence] as usize;
-    (row < ROOM).then(|| [TABLE[sequence * ROOM / PAGE + row / PAGE] as usize, row % PAGE])
+    (row < MAX_KEYS).then(|| [TABLE[sequence * MAX_KEYS / PAGE + row / PAGE] as usize, row % PAGE])
 }
 
 fn floats<T: Float + GenericArgument, K: StoredElement + GenericArgument>(
@@ -122,17 +122,17 @@ fn floats<T: Float + GenericArgument, K: StoredElement + GenericArgument>(
     let (of_q, of_k) = ([SEQUENCES, HEADS, WIDTH], [SEQUENCES, GROUPS, WIDTH]);
     let (q, new) = (q.view(of_q).unwrap(), [&k.view(of_k).unwrap(), &v.view(of_k).unwrap()]);
     let lengths = step.lengths.view([SEQUENCES]).unwrap();
-    let empty = || device.upload(&[K::narrow(BEFORE); SEQUENCES * GROUPS * ROOM * WIDTH]).unwrap();
+    let empty = || device.upload(&[K::narrow(BEFORE); SEQUENCES * GROUPS * MAX_KEYS * WIDTH]).unwrap();
     let wide = |x: &DeviceBuffer<K>| {
         x.download().unwrap().into_iter().map(|x| f64::from(K::widen(K::keep([x; 4]), 0))).collect::<Vec<_>>()
     };
 
     let mut rotated = device.zeros::<T>(SEQUENCES * HEADS * WIDTH).unwrap();
     let (mut keys, mut values) = (empty(), empty());
-    let rows = [SEQUENCES, GROUPS, ROOM, WIDTH];
+    let rows = [SEQUENCES, GROUPS, MAX_KEYS, WIDTH];
     let cache = KvCacheMut::new(keys.view_mut(rows).unwrap(), values.view_mut(rows).unwrap());
     append.run(device, &q, &mut rotated.view_mut(of_q).unwrap(), new, cache, &lengths).unwrap();
-    step.compare("one piece", [wide(&keys), wide(&values)], ROOM, contiguous, near);
+    step.compare("one piece", [wide(&keys), wide(&values)], MAX_KEYS, contiguous, near);
     for (at, (got, reference)) in rotated.download().unwrap().into_iter().zip(step.rotated(&step.q)).enumerate() {
         let got = f64::from(got.to_f32());
         assert!((got - reference).abs() <= near, "query {at}: {got}, not {reference}");
@@ -142,7 +142,7 @@ fn floats<T: Float + GenericArgument, K: StoredElement + GenericArgument>(
     let rows = [TABLE.len(), GROUPS, PAGE, WIDTH];
     let cache = KvCacheMut::new(keys.view_mut(rows).unwrap(), values.view_mut(rows).unwrap());
     let table = device.upload(&TABLE).unwrap();
-    let of_table = table.view([SEQUENCES, ROOM / PAGE]).unwrap();
+    let of_table = table.view([SEQUENCES, MAX_KEYS / PAGE]).unwrap();
     append.run(device, &q, &mut rotated.view_mut(of_q).unwrap(), new, cache.paged(of_table), &lengths).unwrap();
     step.compare("pages", [wide(&keys), wide(&values)], PAGE, paged, near);
 }
@@ -159,7 +159,7 @@ fn bytes(device: &Device, layout: PairLayout) {
     let lengths = step.lengths.view([SEQUENCES]).unwrap();
     let table = device.upload(&TABLE).unwrap();
     for pages in [false, true] {
-        let (planes, rows) = if pages { (TABLE.len(), PAGE) } else { (SEQUENCES, ROOM) };
+        let (planes, rows) = if pages { (TABLE.len(), PAGE) } else { (SEQUENCES, MAX_KEYS) };
         let all = planes * GROUPS * rows;
         let mut rotated = device.zeros::<f32>(SEQUENCES * HEADS * WIDTH).unwrap();
         let mut cache = [(); 2].map(|()| device.upload(&vec![77i8; all * WIDTH]).unwrap());
@@ -170,7 +170,7 @@ fn bytes(device: &Device, layout: PairLayout) {
             let cache = KvCacheMut::new(keys.view_mut(extents).unwrap(), values.view_mut(extents).unwrap());
             let cache = cache.scaled([of_keys.view_mut(of_rows).unwrap(), of_values.view_mut(of_rows).unwrap()]);
             let mut rotated = rotated.view_mut(of_q).unwrap();
-            let of_table = table.view([SEQUENCES, ROOM / PAGE]).unwrap();
+            let of_table = table.view([SEQUENCES, MAX_KEYS / PAGE]).unwrap();
             let cache = if pages { cache.paged(of_table) } else { cache };
             append.run(device, &q, &mut rotated, new, cache, &lengths).unwrap();
         }
@@ -215,17 +215,18 @@ fn blocks<K: Packed>(device: &Device, width: usize) {
     const KEYS: usize = 9;
     let mut random = Random::new(32);
     let per = K::NUMBERS;
-    let (rows, of_scales) = ([SEQUENCES, GROUPS, ROOM, width / per], [SEQUENCES, GROUPS, ROOM, width.div_ceil(BLOCK)]);
+    let (rows, of_scales) =
+        ([SEQUENCES, GROUPS, MAX_KEYS, width / per], [SEQUENCES, GROUPS, MAX_KEYS, width.div_ceil(BLOCK)]);
     let mut cache = [(); 2].map(|()| device.zeros::<K>(rows.iter().product()).unwrap());
     let mut scales = [(); 2].map(|()| device.zeros::<f16>(of_scales.iter().product()).unwrap());
-    let mut exact = [(); 2].map(|()| vec![0.0f64; SEQUENCES * GROUPS * ROOM * width]);
+    let mut exact = [(); 2].map(|()| vec![0.0f64; SEQUENCES * GROUPS * MAX_KEYS * width]);
     let none = device.zeros::<f32>(0).unwrap();
     let append = Append::new(PairLayout::Halves, &none.view([0]).unwrap());
     for key in 0..KEYS {
         let drawn = [(); 2].map(|()| random.values::<f32>(SEQUENCES * GROUPS * width));
         for (exact, drawn) in exact.iter_mut().zip(&drawn) {
             for (row, x) in drawn.chunks(width).enumerate() {
-                let at = (row * ROOM + key) * width;
+                let at = (row * MAX_KEYS + key) * width;
                 exact[at..at + width].iter_mut().zip(x).for_each(|(to, x)| *to = f64::from(*x));
             }
         }
@@ -265,7 +266,7 @@ fn blocks<K: Packed>(device: &Device, width: usize) {
         for (row, o) in o.download().unwrap().chunks(width).enumerate() {
             let (query, head) = (row / HEADS, row % HEADS);
             let (sequence, seen) = (query / tokens, KEYS - tokens + 1 + query % tokens);
-            let at = |j: usize| ((sequence * GROUPS + head / (HEADS / GROUPS)) * ROOM + j) * width;
+            let at = |j: usize| ((sequence * GROUPS + head / (HEADS / GROUPS)) * MAX_KEYS + j) * width;
             let product =
                 |j: usize| (0..width).map(|d| f64::from(q[row * width + d]) * held[0][at(j) + d]).sum::<f64>();
             let weights: Vec<f64> = (0..seen).map(|j| (product(j) / (width as f64).sqrt()).exp()).collect();

@@ -19,7 +19,7 @@ use kernels_rs::scan;
 use runtime::{BufferView, BufferViewMut, Device, DeviceBuffer, Error};
 
 /// Number of elements of each buffer, enough for any operand.
-const ROOM: usize = 4096;
+const BUFFER_ELEMENTS: usize = 4096;
 
 /// Words of messages about launches, which no message of a call contains.
 const WORDS_OF_KERNELS: [&str; 10] =
@@ -41,10 +41,10 @@ impl Bench {
 
     fn on(device: Device) -> Result<Bench, Error> {
         Ok(Bench {
-            floats: device.zeros(ROOM)?,
-            bytes: device.zeros(ROOM)?,
-            words: device.zeros(ROOM)?,
-            integers: device.zeros(ROOM)?,
+            floats: device.zeros(BUFFER_ELEMENTS)?,
+            bytes: device.zeros(BUFFER_ELEMENTS)?,
+            words: device.zeros(BUFFER_ELEMENTS)?,
+            integers: device.zeros(BUFFER_ELEMENTS)?,
             device,
         })
     }
@@ -111,7 +111,7 @@ fn gpu_sampling_errors_name_arguments() -> Result<(), Error> {
 
 fn sampling_errors_name_arguments(device: Device) -> Result<(), Error> {
     let b = Bench::on(device)?;
-    let (d, mut tokens) = (&b.device, b.device.zeros::<u32>(ROOM)?);
+    let (d, mut tokens) = (&b.device, b.device.zeros::<u32>(BUFFER_ELEMENTS)?);
     let mut run = |sample: Sample, rows| sample.run(d, &b.f([2, 40]), &mut out(&mut tokens, [rows]));
     for sample in
         [Sample::new(1), Sample::new(1).top_k(3), Sample::new(1).top_p(0.5), Sample::new(1).top_k(39).top_p(0.5)]
@@ -132,7 +132,7 @@ fn sampling_errors_name_arguments(device: Device) -> Result<(), Error> {
 fn histogram_and_reduction_errors_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
     let d = &b.device;
-    let (mut words, mut floats) = (d.zeros::<u32>(ROOM)?, d.zeros::<f32>(ROOM)?);
+    let (mut words, mut floats) = (d.zeros::<u32>(BUFFER_ELEMENTS)?, d.zeros::<f32>(BUFFER_ELEMENTS)?);
     for (low, high) in [(f32::NAN, 1.0), (0.0, f32::NAN), (f32::NEG_INFINITY, 1.0), (0.0, f32::INFINITY), (1.0, 0.5)] {
         let range = std::ops::RangeInclusive::new(low, high);
         refused(histogram(d, &b.f([9]), range, &mut out(&mut words, [4])), &["the range is", "finite"]);
@@ -150,7 +150,8 @@ fn histogram_and_reduction_errors_name_arguments() -> Result<(), Error> {
 fn optimizers_name_settings_and_arrays() -> Result<(), Error> {
     let b = Bench::new()?;
     let d = &b.device;
-    let [mut w, mut m, mut v] = [d.zeros::<f32>(ROOM)?, d.zeros(ROOM)?, d.zeros(ROOM)?];
+    let [mut w, mut m, mut v] =
+        [d.zeros::<f32>(BUFFER_ELEMENTS)?, d.zeros(BUFFER_ELEMENTS)?, d.zeros(BUFFER_ELEMENTS)?];
     let mut step = |adamw: AdamW, step: u64, n: [usize; 3]| {
         let [w, m, v] = [(&mut w, n[0]), (&mut m, n[1]), (&mut v, n[2])].map(|(x, n)| out(x, [n]));
         let (mut w, mut m, mut v) = (w, m, v);
@@ -172,7 +173,7 @@ fn optimizers_name_settings_and_arrays() -> Result<(), Error> {
 #[test]
 fn copy_errors_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
-    let (d, mut y) = (&b.device, b.device.zeros::<f32>(ROOM)?);
+    let (d, mut y) = (&b.device, b.device.zeros::<f32>(BUFFER_ELEMENTS)?);
     refused(gather(d, &b.f([5, 4]), &b.w([3]), &mut out(&mut y, [3, 5])), &["y: extents [3, 5]", "[3, 4]", "index"]);
     refused(gather(d, &b.f([5, 4]), &b.w([3]), &mut out(&mut y, [2, 4])), &["y: extents [2, 4]", "[3, 4]"]);
     refused(transpose_batch(d, &b.f([2, 5, 4]), &mut out(&mut y, [2, 5, 4])), &["y: extents [2, 5, 4]", "[2, 4, 5]"]);
@@ -198,7 +199,8 @@ fn copy_errors_name_arguments() -> Result<(), Error> {
 fn quantization_errors_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
     let d = &b.device;
-    let (mut q, mut y, mut c) = (d.zeros::<i8>(ROOM)?, d.zeros::<f32>(ROOM)?, d.zeros::<i32>(ROOM)?);
+    let (mut q, mut y, mut c) =
+        (d.zeros::<i8>(BUFFER_ELEMENTS)?, d.zeros::<f32>(BUFFER_ELEMENTS)?, d.zeros::<i32>(BUFFER_ELEMENTS)?);
     let rows = Affine::fit_rows(d, &b.f([3, 8]), false)?;
     refused(rows.quantize(d, &b.f([3, 8]), &mut out(&mut q, [3, 9])), &["q: extents [3, 9]", "[3, 8]"]);
     refused(rows.quantize(d, &b.f([4, 8]), &mut out(&mut q, [4, 8])), &["3 scales", "4 rows"]);
@@ -251,8 +253,8 @@ fn quantization_errors_name_arguments() -> Result<(), Error> {
 fn rowwise_errors_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
     let d = &b.device;
-    let (mut y, mut z) = (d.zeros::<f32>(ROOM)?, d.zeros::<f32>(ROOM)?);
-    let mut q = d.zeros::<i8>(ROOM)?;
+    let (mut y, mut z) = (d.zeros::<f32>(BUFFER_ELEMENTS)?, d.zeros::<f32>(BUFFER_ELEMENTS)?);
+    let mut q = d.zeros::<i8>(BUFFER_ELEMENTS)?;
     refused(Softmax::new().run(d, &b.f([3, 8]), &mut out(&mut y, [3, 9])), &["y: extents [3, 9]", "[3, 8]"]);
     refused(
         Softmax::new().backward(d, &b.f([3, 8]), &b.f([2, 8]), &mut out(&mut y, [3, 8])),
@@ -321,7 +323,7 @@ fn rowwise_errors_name_arguments() -> Result<(), Error> {
 #[test]
 fn product_errors_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
-    let (d, mut c) = (&b.device, b.device.zeros::<f32>(ROOM)?);
+    let (d, mut c) = (&b.device, b.device.zeros::<f32>(BUFFER_ELEMENTS)?);
     let mut run = |gemm: Gemm, a: [usize; 3], of_b: [usize; 3], to: [usize; 3]| {
         gemm.run(d, &b.f(a), &b.f(of_b), &mut out(&mut c, to))
     };
@@ -339,7 +341,8 @@ fn product_errors_name_arguments() -> Result<(), Error> {
 fn step_errors_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
     let d = &b.device;
-    let (mut o, mut k, mut v) = (d.zeros::<f32>(ROOM)?, d.zeros::<f32>(ROOM)?, d.zeros::<f32>(ROOM)?);
+    let (mut o, mut k, mut v) =
+        (d.zeros::<f32>(BUFFER_ELEMENTS)?, d.zeros::<f32>(BUFFER_ELEMENTS)?, d.zeros::<f32>(BUFFER_ELEMENTS)?);
     let mut scratch = Scratch::with_splits(d, [2, 4, 8], 1)?;
     let mut run = |q: [usize; 3], keys: [usize; 4], values: [usize; 4], lengths: usize, to: [usize; 3]| {
         let cache = KvCache::new(b.f(keys), b.f(values));
@@ -420,7 +423,7 @@ type OfHalves<'a> = dyn Fn(BufferView<'_, f32, 2>, BufferViewMut<'_, f32, 2>) ->
 #[test]
 fn overlaps_name_arguments() -> Result<(), Error> {
     let b = Bench::new()?;
-    let (d, mut buffer) = (&b.device, b.device.zeros::<f32>(ROOM)?);
+    let (d, mut buffer) = (&b.device, b.device.zeros::<f32>(BUFFER_ELEMENTS)?);
     let mut run = |names: [&str; 2], call: &OfHalves<'_>| {
         let [x, y] = halves(&mut buffer, 4, 8);
         let words = format!("arguments `{}` and `{}` overlap, and the kernel writes", names[0], names[1]);
@@ -461,9 +464,10 @@ fn foreign(result: Result<(), Error>, names: &[&str]) {
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_memory_of_another_device_is_named() -> Result<(), Error> {
     let (b, d) = (Bench::new()?, &Device::cuda(0)?);
-    let [mut y, mut z, mut u] = [b.device.zeros::<f32>(ROOM)?, b.device.zeros(ROOM)?, b.device.zeros(ROOM)?];
-    let (mut words, mut bytes) = (b.device.zeros::<u32>(ROOM)?, b.device.zeros::<i8>(ROOM)?);
-    let mut integers = b.device.zeros::<i32>(ROOM)?;
+    let [mut y, mut z, mut u] =
+        [b.device.zeros::<f32>(BUFFER_ELEMENTS)?, b.device.zeros(BUFFER_ELEMENTS)?, b.device.zeros(BUFFER_ELEMENTS)?];
+    let (mut words, mut bytes) = (b.device.zeros::<u32>(BUFFER_ELEMENTS)?, b.device.zeros::<i8>(BUFFER_ELEMENTS)?);
+    let mut integers = b.device.zeros::<i32>(BUFFER_ELEMENTS)?;
     let (m, weight) = (b.f([3, 8]), b.f([8]));
 
     foreign(map(d, silu {}, m.strided(), out(&mut y, [3, 8]).strided()), &["a", "y"]);
@@ -550,8 +554,8 @@ fn gpu_memory_of_another_device_is_named() -> Result<(), Error> {
         &["q", "keys", "values", "o"],
     );
     let (q, k) = (b.f([1, 2, 4, 8]), b.f([1, 2, 4, 8]));
-    let mut kept = b.device.zeros::<f32>(ROOM)?;
-    let mut v = b.device.zeros::<f32>(ROOM)?;
+    let mut kept = b.device.zeros::<f32>(BUFFER_ELEMENTS)?;
+    let mut v = b.device.zeros::<f32>(BUFFER_ELEMENTS)?;
     let cache = KvCacheMut::new(out(&mut kept, planes), out(&mut v, planes));
     let frequencies = b.f([4]);
     let append = Append::new(PairLayout::Halves, &frequencies);
@@ -563,7 +567,7 @@ fn gpu_memory_of_another_device_is_named() -> Result<(), Error> {
     foreign(Attention::new().run(d, Qkv { q, k, v: k }, &mut out(&mut y, [1, 2, 4, 8]), None), &["q", "k", "v", "o"]);
 
     // Only the results belong to another device, so that the last of several launches is refused.
-    let zeros = d.zeros::<f32>(ROOM)?;
+    let zeros = d.zeros::<f32>(BUFFER_ELEMENTS)?;
     let mine = |rows, cols| zeros.view_strided([rows, cols], [cols, 1]);
     let m = mine(3, 8)?;
     foreign(reduce::rows(d, Sum, &mine(1, 4096)?, &mut out(&mut y, [1])), &["y"]);
@@ -576,7 +580,7 @@ fn gpu_memory_of_another_device_is_named() -> Result<(), Error> {
             foreign(weights.product(d, &mine(rows, 32)?, &mut out(&mut y, [rows, 3])), &["y"]);
         }
     }
-    let mut mine_too = d.zeros::<f32>(ROOM)?;
+    let mut mine_too = d.zeros::<f32>(BUFFER_ELEMENTS)?;
     foreign(gather(d, &m, &b.w([3]), &mut out(&mut mine_too, [3, 8])), &["index"]);
     Ok(())
 }

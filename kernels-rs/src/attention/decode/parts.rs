@@ -98,7 +98,7 @@ pub fn store_part<
     const ELEMENTS: usize,
     const GROUP: usize,
     const TOKENS: bool,
-    const SETS: usize,
+    const COLUMN_SETS: usize,
     const THREADS: usize,
     const COLS: usize,
 >(
@@ -126,22 +126,22 @@ pub fn store_part<
             ranges[(warp::index(), c)] = [of_warp.base, of_warp.sum];
         }
         block::sync();
-        for i in rolled((thread::x()..SETS * COLS * LANES * ELEMENTS).step_by(THREADS)) {
+        for i in rolled((thread::x()..COLUMN_SETS * COLS * LANES * ELEMENTS).step_by(THREADS)) {
             let (set, col, at) = (i / (COLS * LANES * ELEMENTS), i / (LANES * ELEMENTS) % COLS, i % (LANES * ELEMENTS));
             let (lane, e) = (at % LANES, at % 32 / LANES * (ELEMENTS * LANES / 32) + at / 32);
             let d = (e / WIDE * LANES + lane) * WIDE + e % WIDE;
             let c = first + set * GROUP + g * COLS + col;
             if d < width && c < count {
                 let mut base = f32::NEG_INFINITY;
-                for w in unroll(0..THREADS / 32 / SETS) {
-                    base = base.max(ranges[(w * SETS + set, col)][0]);
+                for w in unroll(0..THREADS / 32 / COLUMN_SETS) {
+                    base = base.max(ranges[(w * COLUMN_SETS + set, col)][0]);
                 }
                 let (mut sum, mut x) = (0.0f32, 0.0f32);
-                for w in unroll(0..THREADS / 32 / SETS) {
-                    let [of_warp, part] = ranges[(w * SETS + set, col)];
+                for w in unroll(0..THREADS / 32 / COLUMN_SETS) {
+                    let [of_warp, part] = ranges[(w * COLUMN_SETS + set, col)];
                     let factor = fast::exp2(of_warp - base.max(f32::MIN));
                     sum = part.mul_add(factor, sum);
-                    x = sums[(w * SETS + set, col, at)].mul_add(factor, x);
+                    x = sums[(w * COLUMN_SETS + set, col, at)].mul_add(factor, x);
                 }
                 let (token, head) = token_and_head::<TOKENS>(c, of_group);
                 let (row, head) = (sequence * tokens + token, group * of_group + head);
@@ -173,9 +173,9 @@ pub fn count_block(mut ended: ViewMut<u32, 1>, counter: impl Fn() -> usize, spli
 }
 
 /// Merges parts of a column: the splits from `first` on, in steps of `step` below `splits`. Loads
-/// `AHEAD` splits at a time. Returns four elements of the sums, from `d` on.
+/// `SPLITS_AHEAD` splits at a time. Returns four elements of the sums, from `d` on.
 #[device]
-fn merge_splits<const AHEAD: usize>(
+fn merge_splits<const SPLITS_AHEAD: usize>(
     parts: ViewMut<f32, 4>,
     logs: ViewMut<f32, 4>,
     row: usize,
@@ -186,9 +186,9 @@ fn merge_splits<const AHEAD: usize>(
     step: usize,
 ) -> Partial<4> {
     let mut r = Partial { base: f32::NEG_INFINITY, sum: 0.0, o: [0.0f32; 4] };
-    for from in rolled((first..splits).step_by(step * AHEAD)) {
-        let mut next = [Partial { base: f32::NEG_INFINITY, sum: 0.0, o: [0.0f32; 4] }; AHEAD];
-        for i in unroll(0..AHEAD) {
+    for from in rolled((first..splits).step_by(step * SPLITS_AHEAD)) {
+        let mut next = [Partial { base: f32::NEG_INFINITY, sum: 0.0, o: [0.0f32; 4] }; SPLITS_AHEAD];
+        for i in unroll(0..SPLITS_AHEAD) {
             let split = from + i * step;
             if split < splits {
                 let [base, sum]: [f32; 2] = logs.load((row, head, split, 0));
@@ -196,14 +196,14 @@ fn merge_splits<const AHEAD: usize>(
             }
         }
         let old = r.base;
-        for i in unroll(0..AHEAD) {
+        for i in unroll(0..SPLITS_AHEAD) {
             r.base = r.base.max(next[i].base);
         }
         let finite = r.base.max(f32::MIN);
         let w = fast::exp2(old - finite);
         r.sum *= w;
         r.o = r.o.map(|x| x * w);
-        for i in unroll(0..AHEAD) {
+        for i in unroll(0..SPLITS_AHEAD) {
             let w = fast::exp2(next[i].base - finite);
             r.sum = next[i].sum.mul_add(w, r.sum);
             for e in unroll(0..4) {
@@ -217,16 +217,16 @@ fn merge_splits<const AHEAD: usize>(
 /// Stores the results of a block's columns, from the parts of all splits.
 ///
 /// Warps share the columns. If there are more warps than columns, they also share the splits of a
-/// column: a lane sums four elements of some splits, and has `AHEAD` of them in flight. `merged`,
-/// [warp, lane], receives these sums.
+/// column: a lane sums four elements of some splits, and has `SPLITS_AHEAD` of them in flight.
+/// `merged`, [warp, lane], receives these sums.
 #[device]
 pub fn store_columns<
     O: Float,
     const TOKENS: bool,
     const GROUP: usize,
-    const SETS: usize,
+    const COLUMN_SETS: usize,
     const THREADS: usize,
-    const AHEAD: usize,
+    const SPLITS_AHEAD: usize,
 >(
     parts: ViewMut<f32, 4>,
     logs: ViewMut<f32, 4>,
@@ -236,10 +236,10 @@ pub fn store_columns<
     mut merged: Shared<Partial<4>, 2>,
 ) {
     let BlockColumns { sequence, tokens, group, of_group, count, first, width } = columns;
-    let each = (THREADS / 32 / (GROUP * SETS)).max(1);
+    let each = (THREADS / 32 / (GROUP * COLUMN_SETS)).max(1);
     let together = THREADS / 32 / each;
     let (of, turn) = (warp::index() % together, warp::index() / together);
-    for round in unroll(0..(GROUP * SETS).div_ceil(THREADS / 32)) {
+    for round in unroll(0..(GROUP * COLUMN_SETS).div_ceil(THREADS / 32)) {
         let c = first + round * together + of;
         let (token, head) = token_and_head::<TOKENS>(if c < count { c } else { first }, of_group);
         let (row, head) = (sequence * tokens + token, group * of_group + head);
@@ -247,12 +247,12 @@ pub fn store_columns<
             let d = at + 4 * warp::lane();
             let mut r = Partial { base: f32::NEG_INFINITY, sum: 0.0, o: [0.0f32; 4] };
             if d < width {
-                r = merge_splits::<AHEAD>(parts, logs, row, head, d, turn, splits, each);
+                r = merge_splits::<SPLITS_AHEAD>(parts, logs, row, head, d, turn, splits, each);
             }
             merged[(warp::index(), warp::lane())] = r;
             block::sync();
             if turn == 0 && c < count && d < width {
-                for other in unroll(1..THREADS / 32 / (GROUP * SETS)) {
+                for other in unroll(1..THREADS / 32 / (GROUP * COLUMN_SETS)) {
                     r = merge(r, merged[(of + other * together, warp::lane())]);
                 }
                 let inverse = reciprocal(r.base, r.sum);

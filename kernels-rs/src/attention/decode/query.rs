@@ -57,7 +57,7 @@ pub fn stage_queries<
     const WIDE: usize,
     const ELEMENTS: usize,
     const GROUP: usize,
-    const SETS: usize,
+    const COLUMN_SETS: usize,
     const THREADS: usize,
 >(
     q: View<T, 3>,
@@ -68,7 +68,7 @@ pub fn stage_queries<
     mut seen: Shared<u32, 1>,
 ) {
     let BlockColumns { sequence, tokens, group, of_group, count, first, width } = columns;
-    for i in rolled((thread::x()..GROUP * SETS * LANES * ELEMENTS / 4).step_by(THREADS)) {
+    for i in rolled((thread::x()..GROUP * COLUMN_SETS * LANES * ELEMENTS / 4).step_by(THREADS)) {
         let (c, d) = (i / (LANES * ELEMENTS / 4), i % (LANES * ELEMENTS / 4) * 4);
         let (token, head) = token_and_head::<true>((first + c).min(count - 1), of_group);
         let mut x = [0.0f32; 4];
@@ -80,7 +80,7 @@ pub fn stage_queries<
         }
         queries.store((c, staged_at::<LANES, WIDE>(d)), x);
     }
-    if thread::x() < GROUP * SETS {
+    if thread::x() < GROUP * COLUMN_SETS {
         let (token, _) = token_and_head::<true>((first + thread::x()).min(count - 1), of_group);
         seen[thread::x()] = (len + token + 1).saturating_sub(tokens) as u32;
     }

@@ -162,7 +162,7 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         // registers hold.
         let width = [8, 4].into_iter().find(|n| n * size_of::<W>() == 16 && rows_are_whole(w, *n)).unwrap_or(1);
         dispatch!(let CENTERED: bool = self.centered;
-            let [V: usize, P: usize, AHEAD: usize, ROWS: usize, COLS: usize] = match (width, x.extents()[0]) {
+            let [V: usize, P: usize, STEPS_IN_FLIGHT: usize, ROWS: usize, COLS: usize] = match (width, x.extents()[0]) {
             (8, 0 | 1) => [8, 8, 2, 1, 2],
             (8, 2) => [8, 8, 2, 2, 2],
             (8, 3 | 4) => [8, 8, 2, 4, 2],
@@ -181,7 +181,7 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         // `f16` at and around every edge (`kernels check`). The caller guarantees that the epilogue
         // stays within its views.
         unsafe {
-            gemv_normed::<X, N, W, O, E, F, CENTERED, PAIRED, ROWS, COLS, V, P, AHEAD>::launch_unchecked(
+            gemv_normed::<X, N, W, O, E, F, CENTERED, PAIRED, ROWS, COLS, V, P, STEPS_IN_FLIGHT>::launch_unchecked(
                 &LibraryCall(on), self.epsilon, x, weight, bias, w, y, epilogue,
             )
         })

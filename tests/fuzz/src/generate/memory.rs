@@ -1,7 +1,7 @@
 //! Generation of buffer accesses, shared memory, and collective operations.
 
 use super::{COMMUTATIVE_METHODS, Generator, StatementContext, Variable};
-use crate::forms::{BLOCKS, OperandType, OperationForm, SCANS, TOGETHER};
+use crate::forms::{BLOCKS, OperandType, OperationForm, SCANS, WARP_FORMS};
 use crate::program::{Expr, Statement};
 use kernel_dsl_compiler::Scalar::{self, *};
 
@@ -47,7 +47,7 @@ impl Generator {
     /// Generates a variable with the result of a collective operation.
     pub(super) fn together(&mut self) -> Statement {
         let (all, uniform) = match self.below(8) {
-            0..5 => (TOGETHER, false),
+            0..5 => (WARP_FORMS, false),
             5..7 => (BLOCKS, true),
             _ => (SCANS, false),
         };

@@ -13,7 +13,7 @@ use runtime::{Device, DeviceBuffer};
 const SHAPE: DecoderShape = DecoderShape { width: 48, heads: 2, groups: 1, head: 64, inner: 40, epsilon: 1e-6 };
 const BASE: f64 = 10_000.0;
 /// Rows of the cache per sequence.
-const ROOM: usize = 8;
+const MAX_KEYS: usize = 8;
 
 /// The weights on the host.
 struct Plain {
@@ -120,12 +120,12 @@ fn decoder<T: StoredFloat>(device: &Device, roundings: f64) {
     let wanted = inputs.each_ref().map(|x| expected(&plain, &Matrix::new(x, width)));
 
     let stream = device.stream().unwrap();
-    let size = [2, groups, ROOM, head];
+    let size = [2, groups, MAX_KEYS, head];
     let [mut keys, mut values] = [(); 2].map(|()| device.zeros::<T>(size.iter().product()).unwrap());
     for (sequence, piece) in [(0, 0..2), (1, 0..2), (1, 2..5)] {
         let mut x = device.upload(&inputs[sequence][piece.start * width..piece.end * width]).unwrap();
         let positions: Vec<u32> = piece.clone().map(|i| i as u32).collect();
-        let slots: Vec<u32> = piece.clone().map(|i| (sequence * ROOM + i) as u32).collect();
+        let slots: Vec<u32> = piece.clone().map(|i| (sequence * MAX_KEYS + i) as u32).collect();
         let numbers = numbers(device, &positions, &slots);
         let mut cache = Cache { keys: keys.view_mut(size).unwrap(), values: values.view_mut(size).unwrap() };
         let mut view = x.view_mut([piece.len(), width]).unwrap();
@@ -145,7 +145,7 @@ fn decoder<T: StoredFloat>(device: &Device, roundings: f64) {
     let frequencies = recording.own(frequencies).unwrap();
     let x = recording.own(device.zeros::<f32>(2 * width).unwrap()).unwrap();
     let (keys, values) = (recording.lend(&mut keys).unwrap(), recording.lend(&mut values).unwrap());
-    let mut scratch = Scratch::new(&recording, [2, heads, head], groups, ROOM).unwrap();
+    let mut scratch = Scratch::new(&recording, [2, heads, head], groups, MAX_KEYS).unwrap();
     let tokens = Tokens {
         positions: positions.view([1, 2]).unwrap(),
         axes: axes.view([pairs]).unwrap(),
@@ -162,7 +162,7 @@ fn decoder<T: StoredFloat>(device: &Device, roundings: f64) {
         let rows: Vec<f32> = (0..2).flat_map(|s| inputs[s][at[s] * width..][..width].to_vec()).collect();
         graph.buffer_mut(x).unwrap().copy_from(&rows).unwrap();
         graph.buffer_mut(positions).unwrap().copy_from(&at.map(|n| n as u32)).unwrap();
-        graph.buffer_mut(slots).unwrap().copy_from(&[at[0] as u32, (ROOM + at[1]) as u32]).unwrap();
+        graph.buffer_mut(slots).unwrap().copy_from(&[at[0] as u32, (MAX_KEYS + at[1]) as u32]).unwrap();
         graph.buffer_mut(lengths).unwrap().copy_from(&at.map(|n| n as u32 + 1)).unwrap();
         graph.replay(&stream).unwrap();
         stream.wait().unwrap();

@@ -86,12 +86,12 @@ impl DeviceNumber {
     }
 }
 
-/// Reads the value of an option that is a whole number from `LEAST` to `MOST`.
-pub fn count<T: TryFrom<u64>, const LEAST: u64, const MOST: u64>(text: &str) -> Result<T, String> {
-    let number = text.parse().ok().filter(|number| (LEAST..=MOST).contains(number));
-    number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match MOST {
-        u64::MAX => format!("expected a whole number, {LEAST} or more"),
-        _ => format!("expected a whole number from {LEAST} to {MOST}"),
+/// Reads the value of an option that is a whole number from `MIN_COUNT` to `MAX_COUNT`.
+pub fn count<T: TryFrom<u64>, const MIN_COUNT: u64, const MAX_COUNT: u64>(text: &str) -> Result<T, String> {
+    let number = text.parse().ok().filter(|number| (MIN_COUNT..=MAX_COUNT).contains(number));
+    number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match MAX_COUNT {
+        u64::MAX => format!("expected a whole number, {MIN_COUNT} or more"),
+        _ => format!("expected a whole number from {MIN_COUNT} to {MAX_COUNT}"),
     })
 }
 
