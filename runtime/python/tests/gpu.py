@@ -318,6 +318,13 @@ def gradients_beside_finite_differences():
             heads(x)[:, :1], heads(x)[:, 1:], heads(x)[:, 1:], blocks=mask, strict=True
         ),
         "transpose": lambda x: kernels_rs.transpose(x, strict=True),
+        "sum": lambda x: kernels_rs.sum(x, 0, strict=True),
+        "mean": lambda x: kernels_rs.mean(x, strict=True),
+        "norm": lambda x: kernels_rs.norm(x, 2, -1, strict=True),
+        "max": lambda x: kernels_rs.max(4 * x, -1, strict=True),
+        "min": lambda x: kernels_rs.min(4 * x, 0, strict=True),
+        "cumsum": lambda x: kernels_rs.cumsum(x, exclusive=True, strict=True),
+        "embedding": lambda x: kernels_rs.embedding(labels, x, strict=True),
     }
     for name, function in functions.items():
         x = torch.randn(3, 16, device="cuda", requires_grad=True)
@@ -326,6 +333,29 @@ def gradients_beside_finite_differences():
             warnings.simplefilter("ignore")
             assert torch.autograd.gradcheck(function, (x,), eps=2**-6, atol=1e-2, rtol=2e-2, nondet_tol=1e-6), name
     return f"gradcheck of {len(functions)} functions"
+
+
+@check
+def compiles_statistics():
+    """Compiles reductions, running sums, histograms and tokens with torch.compile(fullgraph=True)."""
+    import torch
+
+    index, weight = torch.randint(0, 90, (64,), device="cuda"), torch.randn(100, 256, device="cuda", requires_grad=True)
+
+    def statistics(index, weight):
+        y = kernels_rs.embedding(index, weight)
+        rows = kernels_rs.sum(y, -1) + kernels_rs.max(y, -1) - kernels_rs.min(y, -1) + kernels_rs.norm(y, 2, -1)
+        rows = rows + kernels_rs.mean(y) + kernels_rs.cumsum(y)[:, -1]
+        return rows, kernels_rs.argmax(y, -1), kernels_rs.sample(y, seed=1), kernels_rs.histc(y, 8, -2.0, 2.0)
+
+    found, expected = torch.compile(statistics, fullgraph=True)(index, weight), statistics(index, weight)
+    for of_found, of_expected in zip(found, expected):
+        torch.testing.assert_close(of_found, of_expected, rtol=1e-4, atol=1e-4)
+    gradients = [torch.autograd.grad(y[0].square().sum(), weight)[0] for y in (found, expected)]
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-3)
+    theirs = (weight[index].sum(-1), weight[index].max(-1).values)
+    torch.testing.assert_close(kernels_rs.sum(weight[index], -1), theirs[0], rtol=1e-4, atol=1e-4)
+    assert torch.equal(kernels_rs.max(weight[index], -1), theirs[1])
 
 
 @check
@@ -787,6 +817,20 @@ def cost_of_an_operator():
     timed("torch attention", lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v))
     timed("Q4_0 linear", lambda: q4(x))
     timed("transpose", lambda: kernels_rs.transpose(x))
+    index, logits = torch.arange(16, device="cuda").int(), torch.randn(4, 32000, device="cuda")
+    timed("sum of rows", lambda: kernels_rs.sum(x, -1))
+    timed("torch sum of rows", lambda: x.sum(-1))
+    timed("max of rows", lambda: kernels_rs.max(x, -1))
+    timed("cumsum", lambda: kernels_rs.cumsum(x))
+    timed("torch cumsum", lambda: x.cumsum(-1))
+    timed("embedding", lambda: kernels_rs.embedding(index, weight))
+    timed("torch embedding", lambda: torch.nn.functional.embedding(index, weight))
+    timed("histc", lambda: kernels_rs.histc(x, 8, -1.0, 1.0))
+    timed("sample", lambda: kernels_rs.sample(logits, seed=1), 500)
+    token, caches = torch.randn(2, 4, 64, device="cuda"), torch.zeros(2, 2, 4, 512, 64, device="cuda")
+    lengths = torch.tensor([200, 300], device="cuda", dtype=torch.int32)
+    timed("cache_append", lambda: kernels_rs.cache_append(token, token, token, *caches, lengths), 500)
+    timed("decode", lambda: kernels_rs.decode(token, *caches, lengths), 500)
     ones = torch.ones_like(x)
 
     def backward(function):

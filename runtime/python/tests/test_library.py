@@ -199,6 +199,14 @@ def test_attention_of_blocks(to, block):
         kernels_rs.BlockMask(seen, queries, keys, block=32)
 
 
+def test_each_call_has_its_frequencies(to):
+    q, caches = normal(1, 2, 16), np.zeros((2, 1, 2, 9, 16), np.float32)
+    for options in [{}, {"base": 50.0}, {"size": 8}, {"frequencies": [0.5]}, {}, {"base": 50.0}]:
+        found = kernels_rs.cache_append(to(q), to(q), to(q), *map(to, caches), to(np.array([7])), **options)
+        expected = kernels_rs.rotary(q, np.array([7]), **options)
+        close(found, wide(expected), 1e-5)
+
+
 @pytest.mark.parametrize("paged", [False, True])
 @pytest.mark.parametrize("dtype,tolerance", [(np.float32, 1e-5), (np.float16, 4e-3)])
 def test_decoding_with_a_cache(to, dtype, tolerance, paged):

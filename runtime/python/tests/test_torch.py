@@ -174,6 +174,18 @@ CASES = {
         lambda q, k, v: banded(*(x.transpose(1, 2) for x in (q, k, v)), FAR, FAR),
         [(1, 9, 2, 8)] * 3,
     ),
+    "sum": (kernels_rs.sum, torch.sum, [(3, 2, 9)]),
+    "sum of rows": (lambda x: kernels_rs.sum(x, -1), lambda x: x.sum(-1), [(3, 2, 9)]),
+    "sum of columns": (lambda x: kernels_rs.sum(x, 1, keepdim=True), lambda x: x.sum(1, True), [(3, 4, 5)]),
+    "sum of a transpose": (lambda x: kernels_rs.sum(x.mT, -1), lambda x: x.mT.sum(-1), [(3, 4, 5)]),
+    "mean": (lambda x: kernels_rs.mean(x, keepdim=True), lambda x: x.mean((0, 1), True), [(4, 9)]),
+    "mean of columns": (lambda x: kernels_rs.mean(x, 0), lambda x: x.mean(0), [(4, 9)]),
+    "norm": (kernels_rs.norm, torch.linalg.vector_norm, [(4, 9)]),
+    "norm of rows": (lambda x: kernels_rs.norm(x, 2, -1), lambda x: x.norm(2, -1), [(2, 4, 9)]),
+    "1-norm of columns": (lambda x: kernels_rs.norm(x, 1, 0), lambda x: x.abs().sum(0), [(4, 9)]),
+    "max": (kernels_rs.max, lambda x: x.flatten().max(0).values, [(4, 9)]),
+    "max of rows": (lambda x: kernels_rs.max(x, 1, keepdim=True), lambda x: x.max(1, True).values, [(4, 9)]),
+    "min of columns": (lambda x: kernels_rs.min(x, 0), lambda x: x.min(0).values, [(4, 9)]),
     "scaled_dot_product_attention": (
         lambda q, k, v: kernels_rs.scaled_dot_product_attention(q, k, v, is_causal=True),
         lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
@@ -349,6 +361,17 @@ OPERATORS = {
     "rotary_tables": [(2, 3, 5, 8), torch.ones(1, 5, 8), torch.zeros(1, 5, 8), False],
     "fake_quantize": [(3, 9), torch.ones(3), 0, -3, 3],
     "attention": [(1, 2, 5, 8), (1, 1, 6, 8), (1, 1, 6, 8), True, None, None],
+    "sum": [(3, 4, 5), 1, True],
+    "mean": [(3, 4), None, False],
+    "norm2": [(3, 4), 1, False],
+    "max": [(3, 4), 1, False],
+    "min": [(3, 4), None, True],
+    "argmax": [(3, 4), 0, False],
+    "cumsum": [(3, 4), -1, True],
+    "embedding": [LABELS.int(), (7, 4)],
+    "histc": [normal(30), 5, -1.0, 1.0],
+    "histc_of_range": [normal(30), 5, 0.0, 0.0],
+    "sample": [normal(3, 9), 1, 2, 0.5, 4, 0.9],
     "block_attention": [(1, 2, 70, 8), (1, 2, 130, 8), (1, 2, 130, 8), BLOCKS._number, True, None],
 }
 
@@ -414,15 +437,181 @@ def test_operands_have_names_and_options_may_be_none():
     torch.testing.assert_close(kernels_rs.softmax(q.double(), stream=None), q.double().softmax(-1))
 
 
-def test_functions_without_an_operator_take_parameters_under_no_grad():
+def statistics(index, weight):
+    """Calls all functions of reductions, running sums, histograms and tokens."""
+    y = kernels_rs.embedding(index, weight, strict=True)
+    rows = kernels_rs.sum(y, -1) + kernels_rs.max(y, -1) * kernels_rs.min(y, -1) + kernels_rs.norm(y, 2, -1)
+    rows = rows + kernels_rs.mean(y) + kernels_rs.cumsum(y, exclusive=True)[..., -1]
+    of_rows = kernels_rs.argmax(y, -1), kernels_rs.argmin(y, -1), kernels_rs.sample(y, seed=2**64 - 1, offset=7)
+    return rows, *of_rows, kernels_rs.histc(y, 4, -2.0, 2.0), kernels_rs.histc(y, 4)
+
+
+@pytest.mark.parametrize("on", DEVICES)
+def test_statistics_are_compiled_and_exported(on):
+    index, weight = torch.tensor([[2, 0], [3, 9]], device=on), normal(5, 6).to(on).requires_grad_()
+    expected = strict(statistics, index, weight)
+    (gradient,) = torch.autograd.grad(expected[0].square().sum(), weight)
+    compiled = torch.compile(statistics, fullgraph=True, backend="aot_eager")(index, weight)
+
+    class Layer(torch.nn.Module):
+        def forward(self, index, weight):
+            return statistics(index, weight)
+
+    program = torch.export.export(Layer(), (index, weight))
+    called = {str(node.target) for node in program.graph.nodes}
+    assert {f"kernels_rs.{name}.default" for name in ("embedding", "sum", "cumsum", "sample", "histc_of_range")} <= called
+    for found in (compiled, program.module()(index, weight)):
+        for of_found, of_expected in zip(found, expected):
+            torch.testing.assert_close(of_found, of_expected)
+        torch.testing.assert_close(torch.autograd.grad(found[0].square().sum(), weight)[0], gradient)
+
+
+@pytest.mark.parametrize("on", DEVICES)
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_running_sums_match_pytorch(on, exclusive):
+    for dtype in (torch.float32, torch.float64, torch.int32, torch.int64):
+        x = (8 * normal(3, 50)).round().to(on, dtype)
+        expected = x.cumsum(-1, dtype=dtype) - (x if exclusive else 0)
+        found = strict(lambda x: kernels_rs.cumsum(x, exclusive=exclusive), x)
+        assert found.dtype == dtype and torch.equal(found, expected)
+    x = normal(3, 7).to(on, torch.float64).requires_grad_()
+
+    def run(x):
+        return kernels_rs.cumsum(x, exclusive=exclusive, strict=True)
+
+    assert torch.autograd.gradcheck(run, x) and torch.autograd.gradgradcheck(run, x)
+    # PyTorch computes 16-bit floats, small integers and other axes.
+    kernels_rs.stats(reset=True)
+    for y, dim in ((x.half(), -1), (x.char(), -1), (x, 0), (x.float()[0, 0], 0)):
+        found = kernels_rs.cumsum(y, dim, exclusive=exclusive)
+        expected = y.cumsum(dim)
+        torch.testing.assert_close(found, expected - y if exclusive else expected, rtol=1e-2, atol=1e-2)
+    reasons = {"elements of float16": 1, "elements of int8": 1, "an axis other than the last": 2}
+    assert kernels_rs.stats(reset=True)["cumsum"] == {"kernel": 0, "torch": reasons}
+    assert torch.autograd.gradcheck(lambda x: kernels_rs.cumsum(x, 0, exclusive=exclusive), x)
+
+
+@pytest.mark.parametrize("on", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_rows_of_a_table_match_pytorch(on, dtype):
+    weight = normal(5, 6).to(on, dtype).requires_grad_()
+    for index in ([[3, 0], [3, 4]], [1], [[-1, 5], [2, 2**32]]):
+        index = torch.tensor(index, device=on)
+        inside = (index >= 0) & (index < 5)
+        expected = torch.where(inside[..., None], weight.detach()[index.where(inside, 0)], 0)
+        for of_type in (index, index.int()) if index.max() < 2**31 else (index,):
+            y = strict(kernels_rs.embedding, of_type, weight)
+            assert torch.equal(y, expected)
+            dy = normal(*y.shape, seed=4).to(y)
+            of_rows = torch.zeros(5, 6, dtype=torch.float64, device=on)
+            of_rows.index_add_(0, index[inside], dy[inside].double())
+            near("gradient", torch.autograd.grad(y, weight, dy)[0], of_rows, 2e-2 if dtype == torch.bfloat16 else 1e-6)
+    kernels_rs.stats(reset=True)
+    none = torch.zeros(0, 2, dtype=torch.int64, device=on)
+    assert kernels_rs.embedding(none, weight).shape == (0, 2, 6)
+    assert torch.equal(kernels_rs.embedding(torch.tensor([1], device=on), weight.detach() > 0), weight.detach()[1:2] > 0)
+    reasons = {"a tensor without elements": 1, "elements of bool": 1}
+    assert kernels_rs.stats(reset=True)["embedding"] == {"kernel": 0, "torch": reasons}
+    with pytest.raises(TypeError, match="indices are float32, expected integers"):
+        kernels_rs.embedding(torch.zeros(2), weight)
+
+
+@pytest.mark.parametrize("on", DEVICES)
+def test_extremes_count_a_nan_as_the_last(on):
+    x = torch.tensor([[1.0, float("nan"), 3.0], [float("nan")] * 3], device=on)
+    for y in (x.requires_grad_(), x.detach().double().requires_grad_()):
+        largest, least = kernels_rs.max(y, -1), kernels_rs.min(y, -1)
+        assert largest.tolist() == [3, -float("inf")] and least.tolist() == [1, float("inf")]
+        (gradient,) = torch.autograd.grad(largest[0] + 2 * least[0], y)
+        assert gradient.tolist() == [[2, 0, 1], [0, 0, 0]]
+        assert kernels_rs.argmax(y, -1)[0] == 2 and kernels_rs.argmin(y, -1)[0] == 0
+        assert not kernels_rs.argmax(y, -1).requires_grad
+    zeros = torch.zeros(2, 3, device=on, requires_grad=True)
+    assert torch.autograd.grad(kernels_rs.norm(zeros), zeros)[0].tolist() == [[0] * 3] * 2
+
+
+@pytest.mark.parametrize("on", DEVICES)
+def test_reductions_without_a_kernel_are_pytorch(on):
+    kernels_rs.stats(reset=True)
+    x = normal(2, 3, 4).to(on)
+    torch.testing.assert_close(kernels_rs.sum(x, (0, 2)), x.sum((0, 2)))
+    torch.testing.assert_close(kernels_rs.norm(x, 3, 1), x.norm(3, 1))
+    assert kernels_rs.sum(x.int()).item() == x.int().sum() and kernels_rs.max(x.int()).dtype == torch.int32
+    assert kernels_rs.sum(x[:0].half(), 0).dtype == torch.float32
+    counts = kernels_rs.stats(reset=True)
+    reasons = {"several axes": 1, "elements that are not floats": 1, "a tensor without elements": 1}
+    assert counts["sum"]["torch"] == reasons and counts["norm"]["torch"] == {"a norm other than the 1- and the 2-norm": 1}
+    for call in (
+        lambda: kernels_rs.sum(x, (0, 2), strict=True),
+        lambda: kernels_rs.mean(x.double(), strict=True),
+        lambda: kernels_rs.norm(x, 3, strict=True),
+        lambda: kernels_rs.cumsum(x, 0, strict=True),
+        lambda: kernels_rs.histc(x.double(), strict=True),
+        lambda: kernels_rs.sample(x.double(), seed=1, strict=True),
+        lambda: kernels_rs.embedding(torch.zeros(0, dtype=torch.int64, device=on), x[0], strict=True),
+    ):
+        with pytest.raises(kernels_rs.Unsupported, match="there is no kernel for"):
+            call()
+    with pytest.raises(ValueError, match="max of no elements"):
+        kernels_rs.max(x[:0])
+    with pytest.raises(TypeError, match="expected one axis"):
+        kernels_rs.argmax(x, (0, 1))
+
+
+@pytest.mark.parametrize("on", DEVICES)
+def test_histograms_match_pytorch(on):
+    x = normal(500).to(on)
+    for low, high in ((-1.0, 1.0), (0.0, 0.0)):
+        expected = torch.histc(x, 8, low, high).int()
+        for _ in range(2):
+            found = strict(lambda x: kernels_rs.histc(x, 8, low, high), x)
+            assert found.dtype == torch.int32 and (found - expected).abs().sum() <= 2
+        x = 2 * x
+    keys = torch.arange(40, device=on).reshape(5, 8) % 7
+    expected = [6, 6, 6, 6, 6]
+    assert strict(lambda x: kernels_rs.histc(x, 5), keys.to(torch.uint8)).tolist() == expected
+    kernels_rs.stats(reset=True)
+    assert kernels_rs.histc(keys, 5).tolist() == expected
+    assert kernels_rs.histc(keys.double(), 7).tolist() == [6] * 5 + [5] * 2
+    assert kernels_rs.histc(x[:0], 3).tolist() == [0, 0, 0]
+    reasons = {"elements of int64": 1, "elements of float64": 1, "a tensor without elements": 1}
+    assert kernels_rs.stats(reset=True)["histc"] == {"kernel": 0, "torch": reasons}
+
+
+@pytest.mark.parametrize("on", DEVICES)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_tokens_are_drawn_from_the_likeliest(on, dtype):
+    # PyTorch draws from float64, by the same rules.
+    x = normal(2, 3, 50).to(on, dtype)
+    assert torch.equal(kernels_rs.sample(x, seed=1, temperature=0.0).long(), x.argmax(-1))
+    assert torch.equal(kernels_rs.sample(x, seed=1, top_k=1).long(), x.argmax(-1))
+    order, p = x.argsort(-1, descending=True), x.double().softmax(-1).sort(-1, descending=True).values
+    for options, kept in (
+        ({"top_k": 3}, torch.arange(50, device=on) < 3),
+        ({"top_p": 0.5}, p.cumsum(-1) - p < 0.5),
+    ):
+        seen = set()
+        for offset in range(20):
+            tokens = kernels_rs.sample(x, seed=5, offset=offset, **options)
+            assert tokens.shape == (2, 3) and tokens.dtype == torch.int32
+            assert torch.equal(tokens, kernels_rs.sample(x, seed=5, offset=offset, **options))
+            rank = (order == tokens[..., None]).long().argmax(-1)
+            assert kept.expand(2, 3, 50).gather(-1, rank[..., None]).all(), options
+            seen.add(tuple(tokens.flatten().tolist()))
+        assert len(seen) > 5
+
+
+def test_functions_take_parameters_with_and_without_gradients():
     weight = torch.nn.Parameter(normal(5, 4))
     with torch.no_grad():
         assert torch.equal(kernels_rs.embedding(torch.tensor([3, 0]), weight), weight[[3, 0]])
         torch.testing.assert_close(kernels_rs.sum(weight), weight.sum())
         torch.testing.assert_close(kernels_rs.cumsum(weight), weight.cumsum(-1))
         assert torch.equal(kernels_rs.argmax(weight, -1).long(), weight.argmax(-1))
+    kernels_rs.sum(weight).backward()
+    assert torch.equal(weight.grad, torch.ones(5, 4))
     with pytest.raises(BufferError, match="require"):
-        kernels_rs.sum(weight)
+        kernels_rs.cumsum(weight, out=torch.empty(5, 4))
 
 
 def test_arguments_are_those_of_pytorch():
@@ -690,7 +879,7 @@ def test_tensors_are_read_in_place():
 
     assert kernels_rs.describe(torch.zeros(3).as_subclass(Subclass))["shape"] == (3,)
     with pytest.raises((BufferError, RuntimeError), match="gradient"):
-        kernels_rs.sum(torch.zeros(3, requires_grad=True))
+        kernels_rs.softmax(torch.zeros(3, requires_grad=True), out=torch.empty(3))
     with pytest.raises((BufferError, TypeError, ValueError, RuntimeError)):
         kernels_rs.describe(torch.zeros(3, device="meta"))
     with pytest.raises((BufferError, TypeError, ValueError, RuntimeError)):
@@ -701,7 +890,7 @@ def test_a_pending_sign_is_rejected_or_applied():
     x = torch.complex(torch.zeros(1), torch.ones(1)).conj().imag
     assert x.is_neg() and x.item() == -1
     with pytest.raises(ValueError, match="resolve_neg"):
-        kernels_rs.sum(x)
+        kernels_rs.softmax(x, out=torch.empty(1))
     # PyTorch negates the elements before it calls an operator.
     torch.testing.assert_close(strict(kernels_rs.silu, x), F.silu(x))
 

@@ -1,5 +1,6 @@
 """Checks of options that the functions for arrays and for tensors share."""
 
+import functools
 import operator
 
 
@@ -37,3 +38,36 @@ def _activation_of(activation):
     if name not in known:
         raise ValueError(f"activation = {activation!r}: expected None, {', '.join(map(repr, known[1:]))}")
     return name
+
+
+def _axis_of(name, shape, dim):
+    """Returns the axis of a reduction, counted from 0; None for all elements.
+
+    Rejects extremes of no elements.
+    """
+    rank = len(shape)
+    if isinstance(dim, (tuple, list)):
+        raise TypeError(f"dim = {dim}: expected one axis, or None for all elements")
+    if dim is not None:
+        dim = dim if isinstance(dim, int) else operator.index(dim)
+        if not -rank <= dim < rank:
+            raise ValueError(f"dim = {dim}: the array has rank {rank}")
+        dim %= rank
+    if name in ("max", "min", "argmax", "argmin") and 0 in shape:
+        others = () if dim is None else (*shape[:dim], *shape[dim + 1 :])
+        if 0 not in others:
+            raise ValueError(f"{name} of no elements: the array has the shape {tuple(shape)}")
+    return dim
+
+
+def _norm_of(p):
+    """Returns the name of the reduction to a 1- or 2-norm."""
+    if p not in (1, 2) or isinstance(p, bool):
+        raise ValueError(f"p = {p}: expected 1 or 2")
+    return f"norm{int(p)}"
+
+
+@functools.lru_cache(maxsize=64)
+def _default_frequencies(base, size):
+    """Returns the frequencies of the pairs of a rotary embedding of `size` elements."""
+    return tuple(base ** (-2.0 * i / size) for i in range(size // 2))

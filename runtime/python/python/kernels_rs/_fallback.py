@@ -1,5 +1,6 @@
 """Counts of calls, computed by a kernel or by PyTorch, and the error of `strict=True`."""
 
+import itertools
 import logging
 import threading
 
@@ -21,10 +22,19 @@ class Counters:
         self._kernel = {}
         self._torch = {}
 
-    def kernel(self, name):
-        """Counts a call that a kernel computes."""
+    def counter(self, name):
+        """Returns the function that counts a call that a kernel computes, for all operators of a name."""
         with self._lock:
-            self._kernel[name] = self._kernel.get(name, 0) + 1
+            # A step of `itertools.count` needs no lock, whose cost each call would pay.
+            calls, _ = self._kernel.setdefault(name, (itertools.count(), [0]))
+        return calls.__next__
+
+    def _calls(self, name, reset):
+        """Returns the number of calls since the last reset. Reading the counter counts, too."""
+        calls, uncounted = self._kernel.get(name, (iter([0]), [0]))
+        count = next(calls) - uncounted[0]
+        uncounted[0] += count + 1 if reset else 1
+        return count
 
     def torch(self, name, reason, strict):
         """Counts a call that PyTorch computes, and logs the first one for a reason.
@@ -43,10 +53,12 @@ class Counters:
     def read(self, reset):
         """Returns the counts as a dict, and sets them to 0 if `reset`."""
         with self._lock:
-            names = sorted({*self._kernel, *self._torch})
-            counts = {n: {"kernel": self._kernel.get(n, 0), "torch": dict(self._torch.get(n, {}))} for n in names}
+            counts = {}
+            for name in sorted({*self._kernel, *self._torch}):
+                calls, reasons = self._calls(name, reset), self._torch.get(name, {})
+                if calls or reasons:
+                    counts[name] = {"kernel": calls, "torch": dict(reasons)}
             if reset:
-                self._kernel.clear()
                 self._torch.clear()
         return counts
 

@@ -7,7 +7,16 @@ import sys
 import weakref
 
 from . import _native
-from ._checks import _activation_of, _form_of_gelu, _queries, _shape_of, _smoothing
+from ._checks import (
+    _activation_of,
+    _axis_of,
+    _default_frequencies,
+    _form_of_gelu,
+    _norm_of,
+    _queries,
+    _shape_of,
+    _smoothing,
+)
 from ._array import _dtype, _empty, _library, _numpy_dtype, _result, numpy
 
 _KERNELS = {}
@@ -21,8 +30,8 @@ def _kernel(name, source):
     return _KERNELS[name]
 
 
-def _differentiable(function):
-    """Makes a function call its PyTorch operator, which has a gradient, for tensors of PyTorch.
+def _with_operator(function):
+    """Makes a function call its PyTorch operator for tensors of PyTorch.
 
     With `out` or `stream`, and for arrays of other libraries, the function itself runs.
     `strict=True` forbids a fallback to PyTorch's own operators.
@@ -68,7 +77,7 @@ def _tensors(function, arguments, named):
 
 
 def _operand(function, input):
-    """Returns an operand of a function without a gradient, and rejects what is no array.
+    """Returns an operand of a call without an operator, and rejects what is no array.
 
     Where PyTorch records no gradients, a tensor that requires one is an operand as it is.
     """
@@ -117,6 +126,10 @@ def _unsigned(x):
         return np.ascontiguousarray(kept).astype(np.uint32)
     if name not in ("int32", "int64"):
         raise TypeError(f"indices are {name}, expected int32, int64 or uint32")
+    torch = sys.modules.get("torch")
+    if _library(x) == "torch" and hasattr(torch, "uint32"):
+        # PyTorch converts in the order of its stream, without a wait. The bits of -1 are 2**32 - 1.
+        return (x if name == "int32" else x.clamp(-1, 2**31 - 1).to(torch.int32)).view(torch.uint32)
     described = _native.describe(x)
     narrow = _kernel(
         f"narrow_{name}",
@@ -193,7 +206,7 @@ def _converted(input, dtype):
     return input.astype(_numpy_dtype(dtype) if _library(input) == "numpy" else dtype)
 
 
-@_differentiable
+@_with_operator
 def softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, out=None, stream=None):
     """Returns the softmax of scale * input over the last axis, computed in float32.
 
@@ -211,7 +224,7 @@ def softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, out=None, stream=
     return _result(input, out)
 
 
-@_differentiable
+@_with_operator
 def log_softmax(input, dim=-1, dtype=None, *, scale=1.0, causal=0, out=None, stream=None):
     """Returns the logarithm of the softmax of scale * input over the last axis.
 
@@ -231,7 +244,7 @@ def _normalized(input, normalized_shape):
         raise ValueError(f"normalized_shape is {shape}, and the last axis of the input has {input.shape[-1]} elements")
 
 
-@_differentiable
+@_with_operator
 def rms_norm(input, normalized_shape, weight=None, eps=None, *, out=None, stream=None):
     """Returns input / sqrt(mean(input**2) + eps) * weight, over the last axis.
 
@@ -246,7 +259,7 @@ def rms_norm(input, normalized_shape, weight=None, eps=None, *, out=None, stream
     return _result(input, out)
 
 
-@_differentiable
+@_with_operator
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, *, out=None, stream=None):
     """Returns (input - mean) / sqrt(variance + eps) * weight + bias, over the last axis.
 
@@ -261,7 +274,7 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5, *, out
     return _result(input, out)
 
 
-@_differentiable
+@_with_operator
 def cross_entropy(input, target, *, ignore_index=-100, reduction="mean", label_smoothing=0.0, stream=None):
     """Returns the cross-entropy of logits (rows, classes) and class indices (rows).
 
@@ -311,7 +324,7 @@ def cross_entropy(input, target, *, ignore_index=-100, reduction="mean", label_s
     return _result(input, total)
 
 
-@_differentiable
+@_with_operator
 def matmul(input, other, *, out=None, stream=None):
     """Returns the product of matrices (m, k) and (k, n), or of equally long batches of them.
 
@@ -343,7 +356,7 @@ def linear(input, weight, bias=None, *, activation=None, residual=None, out=None
     return _linear(input, weight, bias, **options, strict=strict)
 
 
-@_differentiable
+@_with_operator
 def _linear(input, weight, bias=None, *, activation=None, residual=None, out=None, stream=None):
     out = _out(input, out, tuple(input.shape[:-1]) + (weight.shape[0],))
     rows = _rows_of_out(out)
@@ -491,7 +504,7 @@ def _quantized_again(words, halves, format, shape):
     return _native.Quantized.from_planes(words, halves, format, shape)
 
 
-@_differentiable
+@_with_operator
 def attention(query, key, value, *, causal=False, scale=None, window=None, blocks=None, out=None, stream=None):
     """Returns attention of (batch, heads, tokens, size), with fewer heads of keys than of queries.
 
@@ -548,8 +561,7 @@ def cache_append(
     """
     query, key, value = (_operand("cache_append", x) for x in (query, key, value))
     if frequencies is None:
-        size = query.shape[-1] if size is None else size
-        frequencies = [base ** (-2.0 * i / size) for i in range(size // 2)]
+        frequencies = _default_frequencies(base, query.shape[-1] if size is None else size)
     out = _out(query, out, query.shape)
     lengths, pages = _unsigned(lengths), None if pages is None else _unsigned(pages)
     caches, stream = (key_cache, value_cache), _current(stream, query)
@@ -578,7 +590,7 @@ def decode(query, key_cache, value_cache, lengths, *, tokens=1, scale=None, page
     return _result(query, out)
 
 
-@_differentiable
+@_with_operator
 def scaled_dot_product_attention(
     query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False, *, stream=None
 ):
@@ -594,7 +606,7 @@ def scaled_dot_product_attention(
     return attention(query, key, value, causal=is_causal, scale=scale, stream=stream)
 
 
-@_differentiable
+@_with_operator
 def rotary(x, positions, *, base=10000.0, size=None, frequencies=None, axes=None, interleaved=False, out=None, stream=None):
     """Returns x (tokens, heads, size) with pairs rotated by the angles of positions (tokens).
 
@@ -606,8 +618,7 @@ def rotary(x, positions, *, base=10000.0, size=None, frequencies=None, axes=None
     [1.0, 0.0, 0.540..., 0.841...]
     """
     if frequencies is None:
-        size = size or x.shape[-1]
-        frequencies = [base ** (-2.0 * i / size) for i in range(size // 2)]
+        frequencies = _default_frequencies(base, size or x.shape[-1])
     out = _out(x, out, x.shape)
     _native.rotary(x, _positions(positions), out, list(frequencies), axes, interleaved, stream)
     return _result(x, out)
@@ -625,7 +636,7 @@ def _gated(x, up, name, out, stream):
     return _result(x, out)
 
 
-@_differentiable
+@_with_operator
 def swiglu(input, up=None, *, out=None, stream=None):
     """Returns silu(a) * b of the halves (a | b) of the last axis, or of a = input and b = up.
 
@@ -635,13 +646,13 @@ def swiglu(input, up=None, *, out=None, stream=None):
     return _gated(input, up, "swiglu", out, stream)
 
 
-@_differentiable
+@_with_operator
 def geglu(input, up=None, *, approximate="none", out=None, stream=None):
     """Returns gelu(a) * b of the halves (a | b) of the last axis, or of a = input and b = up."""
     return _gated(input, up, _form_of_gelu("geglu", approximate), out, stream)
 
 
-@_differentiable
+@_with_operator
 def silu(input, *, out=None, stream=None):
     """Returns input / (1 + exp(-input)).
 
@@ -653,7 +664,7 @@ def silu(input, *, out=None, stream=None):
     return _result(input, out)
 
 
-@_differentiable
+@_with_operator
 def gelu(input, approximate="none", *, out=None, stream=None):
     """Returns the Gaussian error linear unit, or its approximation by tanh.
 
@@ -668,22 +679,12 @@ def gelu(input, approximate="none", *, out=None, stream=None):
 def _reduced(name, input, dim, keepdim, dtype, stream):
     input = _operand(name, input)
     shape = tuple(input.shape)
-    rank = len(shape)
-    extreme = name in ("max", "min", "argmax", "argmin")
+    rank, dim = len(shape), _axis_of(name, shape, dim)
     if dim is None:
-        if extreme and not _count(shape):
-            raise ValueError(f"{name} of no elements: the array has the shape {shape}")
         out = _empty(input, (1,) * rank if keepdim else (), dtype)
         _native.reduction(name, input, out, True, True, stream)
         return _result(input, out)
-    if isinstance(dim, (tuple, list)):
-        raise TypeError(f"dim = {dim}: expected one axis, or None for all elements")
-    if not -rank <= dim < rank:
-        raise ValueError(f"dim = {dim}: the array has rank {rank}")
-    dim %= rank
     kept = shape[:dim] + ((1,) if keepdim else ()) + shape[dim + 1 :]
-    if extreme and shape[dim] == 0 and _count(kept):
-        raise ValueError(f"{name} of no elements: the array has the shape {shape}")
     out = _empty(input, kept, dtype)
     if dim == rank - 1:
         _native.reduction(name, input, out, False, True, stream)
@@ -693,6 +694,7 @@ def _reduced(name, input, dim, keepdim, dtype, stream):
     return _result(input, out)
 
 
+@_with_operator
 def sum(input, dim=None, keepdim=False, *, stream=None):
     """Returns sums over an axis, or of all elements, in float32.
 
@@ -702,6 +704,7 @@ def sum(input, dim=None, keepdim=False, *, stream=None):
     return _reduced("sum", input, dim, keepdim, "float32", stream)
 
 
+@_with_operator
 def mean(input, dim=None, keepdim=False, *, stream=None):
     """Returns means over an axis, or of all elements, in float32.
 
@@ -711,17 +714,17 @@ def mean(input, dim=None, keepdim=False, *, stream=None):
     return _reduced("mean", input, dim, keepdim, "float32", stream)
 
 
+@_with_operator
 def norm(input, p=2, dim=None, keepdim=False, *, stream=None):
     """Returns 1- or 2-norms over an axis, or of all elements, in float32.
 
     >>> kernels_rs.norm(np.float32([3, 4])).item()
     5.0
     """
-    if p not in (1, 2) or isinstance(p, bool):
-        raise ValueError(f"p = {p}: expected 1 or 2")
-    return _reduced(f"norm{int(p)}", input, dim, keepdim, "float32", stream)
+    return _reduced(_norm_of(p), input, dim, keepdim, "float32", stream)
 
 
+@_with_operator
 def max(input, dim=None, keepdim=False, *, stream=None):
     """Returns the largest numbers over an axis, or of all elements, in float32. A NaN counts as -inf.
 
@@ -731,6 +734,7 @@ def max(input, dim=None, keepdim=False, *, stream=None):
     return _reduced("max", input, dim, keepdim, "float32", stream)
 
 
+@_with_operator
 def min(input, dim=None, keepdim=False, *, stream=None):
     """Returns the smallest numbers over an axis, or of all elements, in float32. A NaN counts as inf."""
     return _reduced("min", input, dim, keepdim, "float32", stream)
@@ -741,6 +745,7 @@ def _index_type(input):
     return "int32" if _library(input) == "torch" else "uint32"
 
 
+@_with_operator
 def argmax(input, dim=None, keepdim=False, *, stream=None):
     """Returns the first indices of the largest numbers, as 32-bit integers.
 
@@ -750,11 +755,13 @@ def argmax(input, dim=None, keepdim=False, *, stream=None):
     return _reduced("argmax", input, dim, keepdim, _index_type(input), stream)
 
 
+@_with_operator
 def argmin(input, dim=None, keepdim=False, *, stream=None):
     """Returns the first indices of the smallest numbers, as 32-bit integers."""
     return _reduced("argmin", input, dim, keepdim, _index_type(input), stream)
 
 
+@_with_operator
 def cumsum(input, dim=-1, *, exclusive=False, out=None, stream=None):
     """Returns running sums along the last axis. If `exclusive`, an element is not in its own sum.
 
@@ -770,7 +777,7 @@ def cumsum(input, dim=-1, *, exclusive=False, out=None, stream=None):
     return _result(input, out)
 
 
-@_differentiable
+@_with_operator
 def transpose(input, *, out=None, stream=None):
     """Returns a copy with the last two axes exchanged.
 
@@ -785,6 +792,7 @@ def transpose(input, *, out=None, stream=None):
     return _result(input, out)
 
 
+@_with_operator
 def embedding(input, weight, *, out=None, stream=None):
     """Returns the rows of the weight with the indices `input`; an index beyond the rows gives zeros.
 
@@ -797,6 +805,7 @@ def embedding(input, weight, *, out=None, stream=None):
     return _result(weight, out)
 
 
+@_with_operator
 def histc(input, bins=100, min=0.0, max=0.0, *, stream=None):
     """Returns the number of elements in each of `bins` bins from `min` to `max`, as 32-bit integers.
 
@@ -808,27 +817,33 @@ def histc(input, bins=100, min=0.0, max=0.0, *, stream=None):
     """
     input = _operand("histc", input)
     if min == max == 0 and _dtype(input) == "float32" and _count(input.shape):
-        min, max = _range(input, stream)
+        min, max = _measured_range(input, stream)
     out = _empty(input, (bins,), _index_type(input))
     _native.counts(input, out, min, max, stream)
     return _result(input, out)
 
 
-def _range(input, stream):
-    """Returns the smallest and the largest element; for equal elements, a range of 2 around them."""
+def _measured_range(input, stream):
+    """Returns the range of an array's elements."""
     if stream is not None:
         raise ValueError("histc with a stream needs min and max: their computation would wait")
     ends = (_reduced(name, input, None, False, "float32", None) for name in ("min", "max"))
-    low, high = (float(numpy(end) if isinstance(end, _native.Array) else end) for end in ends)
+    return _range(*(float(numpy(end) if isinstance(end, _native.Array) else end) for end in ends))
+
+
+def _range(low, high):
+    """Returns the range from the smallest to the largest element; for equal elements, 2 around them."""
     if low in (_INFINITE, -_INFINITE) or high in (_INFINITE, -_INFINITE):
         raise ValueError(f"the elements are from {low} to {high}: give min and max")
     return (low - 1, high + 1) if low == high else (low, high)
 
 
+@_with_operator
 def sample(logits, *, seed, offset=0, temperature=1.0, top_k=0, top_p=1.0, stream=None):
     """Returns a token for each row of logits, drawn from its softmax; temperature 0 is greedy.
 
-    The same seed and offset give the same tokens on every device.
+    The same seed and offset give the same tokens on every device. PyTorch, which computes a call
+    without a kernel, draws other tokens.
 
     >>> kernels_rs.sample(np.float32([[0, 9, 1]]), seed=1, temperature=0.0).tolist()
     [1]

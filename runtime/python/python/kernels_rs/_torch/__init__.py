@@ -19,30 +19,43 @@ from .loss import cross_entropy
 from .optimizer import adamw
 from .products import linear, matmul, quantized_linear
 from .quantization import fake_quantize
+from .reductions import argmax, argmin, cumsum, histc, max, mean, min, norm, sum
 from .rotary import rotary, rotary_tables
 from .rowwise import layer_norm, log_softmax, rms_norm, softmax
 from .timing import timings
+from .tokens import embedding, sample
 
 __all__ = [
     "ROWS",
     "adamw",
+    "argmax",
+    "argmin",
     "attention",
     "cross_entropy",
+    "cumsum",
+    "embedding",
     "fake_quantize",
     "geglu",
     "gelu",
+    "histc",
     "layer_norm",
     "linear",
     "log_softmax",
     "matmul",
+    "max",
+    "mean",
+    "min",
+    "norm",
     "quantized_linear",
     "registration",
     "rms_norm",
     "rotary",
     "rotary_tables",
+    "sample",
     "scaled_dot_product_attention",
     "silu",
     "softmax",
+    "sum",
     "swiglu",
     "timings",
     "torch_allocator",

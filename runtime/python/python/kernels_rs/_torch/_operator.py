@@ -24,6 +24,7 @@ class Operator:
     `backward` needs. `mixed` allows several float types. `scratch` states that the kernel writes
     its own memory before reading it, `constants` that this memory is a table of the device.
     `counted_as` is the name in `stats`, and `any_type` allows elements that are not floats.
+    `repeated` is False if no call can repeat the launches of an earlier one.
     """
 
     def __init__(
@@ -42,11 +43,13 @@ class Operator:
         constants=False,
         counted_as=None,
         any_type=False,
+        repeated=True,
     ):
         self.name, self.schema, self.kernel, self.fake = name, schema, kernel, fake
         self.counted_as, self.any_type = counted_as or name, any_type
+        self.count = COUNTERS.counter(self.counted_as)
         # A call on a GPU that repeats an earlier one only submits the recorded launches.
-        self.repeats = _native.Repeats(scratch, constants)
+        self.repeats = _native.Repeats(scratch, constants) if repeated else _Unrepeated()
         self.torch, self.refuse, self.save, self.backward, self.mixed = torch, refuse, save, backward, mixed
         if backward is None:
             self.save, self.backward = lambda ctx, inputs, output: None, self._undifferentiable
@@ -71,7 +74,7 @@ class Operator:
 
     def _counted(self, arguments, repeated):
         """Returns `repeated`. If it is None or False, runs the kernel; with None, records it too."""
-        COUNTERS.kernel(self.counted_as)
+        self.count()
         if repeated is not None and repeated is not False:
             return repeated
         plain = tuple(x.detach() if isinstance(x, torch.Tensor) and x.requires_grad else x for x in arguments)
@@ -90,7 +93,7 @@ class Operator:
         if results is NotImplemented:
             return self.function(*arguments)
         if results is not None and results is not False:
-            COUNTERS.kernel(self.counted_as)
+            self.count()
         return results
 
     def _computed(self, arguments, repeated):
@@ -108,10 +111,26 @@ class Operator:
         if results is None or results is False:
             reason = self.reason(arguments, interpret)
             if reason is not None:
-                note_torch(self.name, reason, strict)
+                note_torch(self.counted_as, reason, strict)
                 return self.torch(*arguments)
             results = self._computed(arguments, results)
         return results[0] if isinstance(results, (tuple, list)) else results
+
+
+class _Unrepeated:
+    """Stands in for the launches of an operator whose calls repeat nothing."""
+
+    def again(self, arguments, plain):
+        """Returns None: there is no earlier call."""
+        return None
+
+    def first(self, function, arguments):
+        """Calls the function, and keeps nothing."""
+        return function(*arguments)
+
+    def sizes(self):
+        """Returns the numbers of signatures, which are 0."""
+        return 0, 0
 
 
 def _function(row):

@@ -6,6 +6,8 @@ from .. import _native
 from .._fallback import COUNTERS
 from ._operator import note_torch, stream_of, unsupported_tensors
 
+_COUNT_STEP = COUNTERS.counter("adamw")
+
 
 def adamw(weight, gradient, m, v, step, rate, betas, eps, decay, *, strict, interpret):
     """Updates the weight and its moments m and v with a gradient."""
@@ -14,7 +16,7 @@ def adamw(weight, gradient, m, v, step, rate, betas, eps, decay, *, strict, inte
     if reason is None and not (weight.is_contiguous() and m.is_contiguous() and v.is_contiguous()):
         reason = "weights in another order than rows"
     if reason is None:
-        COUNTERS.kernel("adamw")
+        _COUNT_STEP()
         flat = tuple(x.reshape(-1) for x in (gradient, m, v))
         _native.adamw(weight.view(-1), flat[0], flat[1:], step, rate, betas, eps, decay, stream_of(weight))
         torch.autograd.graph.increment_version(weight)

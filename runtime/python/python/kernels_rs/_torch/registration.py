@@ -2,10 +2,10 @@
 
 import torch
 
-from . import arrays, attention, elementwise, loss, products, quantization, rotary, rowwise
+from . import arrays, attention, elementwise, loss, products, quantization, reductions, rotary, rowwise, tokens
 from ._operator import ROWS
 
-FAMILIES = (rowwise, elementwise, products, loss, rotary, quantization, attention, arrays)
+FAMILIES = (rowwise, elementwise, products, loss, rotary, quantization, attention, arrays, reductions, tokens)
 
 
 def _registered(table):

@@ -1,11 +1,10 @@
 """Rotary embedding of positions."""
 
-import functools
-
 import torch
 
 from .. import _native
-from ._operator import Operator, ROWS, new_tensor, stream_of
+from .._checks import _default_frequencies
+from ._operator import Operator, ROWS, new_tensor, note_torch, stream_of
 
 
 def _rotary(x, positions, frequencies, axes, interleaved):
@@ -145,11 +144,6 @@ TABLE = [
 ]
 
 
-@functools.lru_cache(maxsize=64)
-def _default_frequencies(base, size):
-    return tuple(base ** (-2.0 * i / size) for i in range(size // 2))
-
-
 def rotary(
     x,
     positions,
@@ -179,4 +173,8 @@ def rotary_tables(x, cos, sin, *, strict=False, interpret=True):
     The tables are (batch or 1, tokens, size); the result is x * cos + (-b | a) * sin of the halves
     a and b of x.
     """
+    if cos.requires_grad or sin.requires_grad:
+        # A repeated call does not ask for a reason.
+        note_torch("rotary_tables", "angles with a gradient", strict)
+        return _turned_torch(x, cos, sin, False)
     return ROWS["rotary_tables"]((x, cos, sin, False), strict, interpret)

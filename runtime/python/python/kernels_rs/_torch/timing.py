@@ -49,7 +49,9 @@ class _Timed:
         self._name, self._repeats, self._calls = name, repeats, calls
 
     def again(self, arguments, plain):
-        return self._measured(arguments, self._repeats.again, arguments, plain)
+        repeated = self._measured(arguments, self._repeats.again, arguments, plain)
+        # A call that cannot be repeated is measured by `first`, which then records nothing.
+        return None if repeated is False else repeated
 
     def first(self, function, arguments):
         return self._measured(arguments, self._repeats.first, function, arguments)
