@@ -60,8 +60,8 @@
 //! rank 1 can be cast to elements of another type ([`BufferView::cast`]).
 
 pub use runtime_devices::{
-    AnySlot, BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Capability, Choice, CudaVersion, Device,
-    DeviceBuffer, DriverError, Error, Event, Graph, InFlightLaunches, KernelTime, Loss, LossCause, MemoryStatistics,
+    AnySlot, BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Capability, Choice, ClockError, CudaVersion,
+    Device, DeviceBuffer, DeviceClocks, DriverError, Error, Event, Graph, InFlightLaunches, KernelTime, Loss, LossCause, MemoryStatistics,
     Node, PinnedBuffer, Prepared, Profile, ProfiledWork, RecordedLaunches, RecordedMemory, Recording, Residency,
     Result, Slot, SlotMut, Stream, Timed, doctor, store,
 };

@@ -356,14 +356,19 @@ impl Device {
     /// rejected.
     #[doc(hidden)]
     pub fn load(&self, kernel: &'static Artifact, constants: &[Constant]) -> Result<()> {
-        let program = self.instance(kernel, constants)?;
-        let Backend::Cuda(cuda) = &self.0.backend else { return Ok(()) };
-        let load = |form| cuda.preload(form, kernel, &program);
         thread::scope(|scope| {
-            let checked = scope.spawn(|| load(LaunchForm::Checked));
-            load(LaunchForm::Unchecked)?;
+            let checked = scope.spawn(|| self.load_form(LaunchForm::Checked, kernel, constants));
+            self.load_form(LaunchForm::Unchecked, kernel, constants)?;
             checked.join().unwrap_or_else(|panic| resume_unwind(panic))
         })
+    }
+
+    /// Compiles and loads one form of the instance, as [`load`](Device::load) does for both.
+    #[doc(hidden)]
+    pub fn load_form(&self, form: LaunchForm, kernel: &'static Artifact, constants: &[Constant]) -> Result<()> {
+        let program = self.instance(kernel, constants)?;
+        let Backend::Cuda(cuda) = &self.0.backend else { return Ok(()) };
+        cuda.preload(form, kernel, &program)
     }
 
     /// Calls `launch` if the arguments meet the kernel's contract and there are blocks to run.

@@ -2,7 +2,7 @@
 //! re-exports everything here and documents it.
 //!
 //! ```text
-//! doctor, occupancy                       descriptions of this machine
+//! doctor, occupancy, clocks               descriptions of this machine
 //! fallback, graph ─▶ stream               recorded launches; queues
 //!                                ▼
 //! buffer, view, pinned ─▶ device          memory; devices
@@ -18,6 +18,7 @@
 
 mod buffer;
 mod cache;
+mod clocks;
 mod contract;
 mod cpu;
 mod cuda;
@@ -54,7 +55,7 @@ pub mod executor {
 }
 
 pub use buffer::DeviceBuffer;
-pub use cuda::{Capability, CudaVersion, DriverError, InFlightLaunches, Loss, LossCause};
+pub use cuda::{Capability, ClockError, CudaVersion, DeviceClocks, DriverError, InFlightLaunches, Loss, LossCause};
 pub use device::{Choice, Device};
 pub use error::{Error, Result};
 pub use graph::{AnySlot, Graph, Node, Recording, Slot, SlotMut};

@@ -14,6 +14,7 @@
 //! |---|---|---|
 //! | `device chosen` | info | `device`, `reason`: the choice of [`Device::best`](crate::Device::best) |
 //! | `device lost` | error | `loss` |
+//! | `chosen by the clock` | info | `device`, `is_throttled`, `reason`: a choice of [`Device::choose_by_clock`](crate::Device::choose_by_clock) |
 //! | `fallback` | warn | `loss`, `device`: the device on which [`Device::with_cpu_fallback`](crate::Device::with_cpu_fallback) continues |
 //! | `memory reserved` | debug | `device`, `bytes`: a driver allocation of the pool |
 //! | `memory taken`, `memory given back` | trace | `bytes`: a buffer of the pool |

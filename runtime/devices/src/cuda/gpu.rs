@@ -98,6 +98,11 @@ impl Cuda {
         Ok(cuda)
     }
 
+    /// Returns the PCI address of the device, such as `00000000:3b:00.0`.
+    pub fn pci_address(&self) -> Result<String> {
+        self.context.driver.pci_address(self.context.info.ordinal)
+    }
+
     /// Returns the loss, if the device is lost.
     pub fn lost(&self) -> Option<&Arc<Loss>> {
         self.context.lost()

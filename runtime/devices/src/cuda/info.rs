@@ -116,6 +116,24 @@ impl Driver {
     }
 }
 
+impl Driver {
+    /// Returns the PCI address of device `ordinal` as NVML writes it, such as `00000000:3b:00.0`.
+    pub fn pci_address(&self, ordinal: usize) -> Result<String, Error> {
+        let device = self.device(ordinal)?;
+        let attribute = |attribute: Attribute| -> Result<i32, Error> {
+            let mut value = 0;
+            // SAFETY: `value` outlives the call.
+            let code = unsafe { (self.device_attribute)(&mut value, attribute as i32, device) };
+            self.check(code, || format!("querying the PCI address of CUDA device {ordinal}"))?;
+            Ok(value)
+        };
+        let domain = attribute(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID)?;
+        let bus = attribute(Attribute::CU_DEVICE_ATTRIBUTE_PCI_BUS_ID)?;
+        let slot = attribute(Attribute::CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID)?;
+        Ok(format!("{domain:08x}:{bus:02x}:{slot:02x}.0"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

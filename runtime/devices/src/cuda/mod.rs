@@ -7,7 +7,7 @@
 //! - `stream`: the driver's streams and their order; `event`: events; `timeline`: durations.
 //! - `module`: loaded kernels; `launch`: their launches; `graph`: many launches in one.
 //! - `record`: violations of checked launches; `loss`, `in_flight`: lost devices.
-//! - `operation`, `nvtx`: descriptions for errors and profilers.
+//! - `operation`, `nvtx`: descriptions for errors and profilers; `nvml`: clocks.
 //!
 //! Only this folder calls the driver.
 
@@ -22,6 +22,7 @@ mod info;
 mod launch;
 mod loss;
 mod module;
+mod nvml;
 mod nvtx;
 mod operation;
 mod record;
@@ -39,6 +40,10 @@ pub use info::DeviceInfo;
 pub(crate) use launch::{DriverLaunch, Ready};
 pub use loss::{Loss, LossCause};
 pub use module::ptx;
+#[cfg(test)]
+pub(crate) use nvml::simulated as simulated_nvml;
+pub(crate) use nvml::Nvml;
+pub use nvml::{ClockError, DeviceClocks};
 pub(crate) use operation::StreamOperation;
 pub(crate) use stream::CudaStream;
 pub use version::{Capability, CudaVersion};
