@@ -19,6 +19,7 @@ use runtime::testing::executor::ValidatedArgs;
 use runtime::testing::ptx::DecodedPtx;
 use runtime_simt::Lock;
 use serde::Serialize;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -197,6 +198,20 @@ pub struct Estimator {
     error: Lock<Option<Error>>,
     /// Part of the model that is left out.
     without: Lock<Option<ModelPart>>,
+    /// Counted launches, by instance and extents, if they are kept.
+    kept_counts: Lock<Option<KeptCounts>>,
+}
+
+/// Counted launches, by the name of the instance and by its extents.
+type KeptCounts = HashMap<(String, String), CountedLaunch>;
+
+/// A launch before its simulation.
+struct CountedLaunch {
+    code: Arc<InstanceCode>,
+    paths: Vec<BasicBlock>,
+    ops: Vec<SimulatedInstruction>,
+    work: LaunchWork,
+    figures: LaunchFigures,
 }
 
 impl Estimator {
@@ -209,8 +224,8 @@ impl Estimator {
         let target = target(&model);
         let ptxas = Ptxas::find().filter(|ptxas| ptxas.supports(target)).ok_or_else(|| missing("ptxas"))?;
         let nvdisasm = Nvdisasm::find(&ptxas).ok_or_else(|| missing("nvdisasm"))?;
-        let (codes, estimates, error, without) = Default::default();
-        Ok(Arc::new(Estimator { model, ptxas, nvdisasm, codes, estimates, error, without }))
+        let (codes, estimates, error, without, kept_counts) = Default::default();
+        Ok(Arc::new(Estimator { model, ptxas, nvdisasm, codes, estimates, error, without, kept_counts }))
     }
 
     /// Returns the model of the device.
@@ -221,6 +236,12 @@ impl Estimator {
     /// Leaves out a part of the model from now on, or none.
     pub fn leave_out(&self, part: Option<ModelPart>) {
         *self.without.lock() = part;
+    }
+
+    /// Keeps the counts of launches from now on, for estimates of equal launches by other models.
+    /// Launches of an instance with equal extents and scalars count as equal.
+    pub fn keep_counts(&self) {
+        self.kept_counts.lock().get_or_insert_default();
     }
 
     /// Returns a device that estimates launches instead of running them, until the next call of
@@ -267,6 +288,25 @@ impl Estimator {
         program: &Monomorphic,
         validated: &ValidatedArgs,
     ) -> Result<LaunchEstimate, Error> {
+        let mut kept = self.kept_counts.lock();
+        let Some(kept) = &mut *kept else {
+            return Ok(self.simulated(&self.counted(artifact, program, validated)?));
+        };
+        let key = (program.instance_name(), format!("{:?} {:?}", validated.shape(), extents(validated)));
+        let counted = match kept.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(self.counted(artifact, program, validated)?),
+        };
+        Ok(self.simulated(counted))
+    }
+
+    /// Counts the instructions and the memory of a launch, and finds the paths of its warps.
+    fn counted(
+        &self,
+        artifact: &'static Artifact,
+        program: &Monomorphic,
+        validated: &ValidatedArgs,
+    ) -> Result<CountedLaunch, Error> {
         let instance = program.instance_name();
         let code = self.code(artifact, program)?;
         let shape = validated.shape();
@@ -328,18 +368,24 @@ impl Estimator {
             warps,
             from_dram: from_dram * active as f64 / multiprocessors as f64,
         };
+        let figures =
+            LaunchFigures { instance, blocks, threads, resident, warps, l2_bytes, dram_bytes, unmatched_accesses };
+        Ok(CountedLaunch { code, paths, ops, work, figures })
+    }
+
+    /// Simulates a launch, without the part of the model that is left out.
+    fn simulated(&self, counted: &CountedLaunch) -> LaunchEstimate {
+        let CountedLaunch { code, paths, ops, work, figures } = counted;
         let without = *self.without.lock();
         let (model, ops) = match without {
-            Some(part) => part.removed(self.model.clone(), ops),
-            None => (self.model.clone(), ops),
+            Some(part) => part.removed(self.model.clone(), ops.clone()),
+            None => (self.model.clone(), ops.clone()),
         };
-        let mut simulated = simulate(&ops, &paths, &work, &model);
+        let mut simulated = simulate(&ops, paths, work, &model);
         // However short the simulated path is, the launch must transfer the memory that it touches.
-        let transfer = dram_bytes / SECTOR as f64 / model.dram_sectors_per_cycle() / multiprocessors as f64;
-        simulated.cycles = simulated.cycles.max(transfer);
-        let launch =
-            LaunchFigures { instance, blocks, threads, resident, warps, l2_bytes, dram_bytes, unmatched_accesses };
-        Ok(self.summary(launch, &code, &paths, &simulated))
+        let sectors = figures.dram_bytes / SECTOR as f64 / self.model.device.multiprocessors.value;
+        simulated.cycles = simulated.cycles.max(sectors / model.dram_sectors_per_cycle());
+        self.summary(figures.clone(), code, paths, &simulated)
     }
 
     /// Returns the machine code of an instance, assembled once.
@@ -593,7 +639,17 @@ impl Estimator {
     }
 }
 
+/// Returns the extents of the memory of a launch, and its scalars.
+fn extents(validated: &ValidatedArgs) -> Vec<String> {
+    let text = |argument: &Argument| match argument {
+        Argument::Memory(memory) => format!("{:?}", memory.shape()),
+        scalar @ Argument::Scalar { .. } => format!("{scalar:?}"),
+    };
+    validated.arguments().iter().map(text).collect()
+}
+
 /// Figures of a launch.
+#[derive(Clone)]
 struct LaunchFigures {
     instance: String,
     blocks: u64,

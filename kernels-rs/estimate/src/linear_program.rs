@@ -12,8 +12,8 @@ const LEVELS: usize = 4;
 const ZERO: f64 = 1e-9;
 /// Size of the additions to right-hand sides.
 const ADDITION: f64 = 1e-6;
-/// Limit of the elements that all steps together change.
-const MAX_WORK: usize = 1 << 31;
+/// Limit of the elements that all steps together read or change: some seconds.
+const MAX_WORK: usize = 1 << 32;
 
 /// A linear program.
 pub(crate) struct LinearProgram {
@@ -70,10 +70,13 @@ impl LinearProgram {
     /// Returns the values of the variables. The values fulfill the equations as far as possible.
     pub(crate) fn solve(&self) -> Vec<f64> {
         let mut tableau = Tableau::new(self);
-        let size = (tableau.rows.len() + LEVELS) * self.costs.len();
-        for _ in 0..MAX_WORK / size.max(1) {
+        // Each step reads the costs and a column. Few rows have an element in that column, so that
+        // most of the tableau stays as it is.
+        let scanned = LEVELS * self.costs.len() + tableau.rows.len();
+        let mut work = 0;
+        while work < MAX_WORK {
             let Some((row, column)) = tableau.step() else { break };
-            tableau.exchange(row, column);
+            work += scanned + tableau.exchange(row, column);
         }
         let mut values = vec![0.0; self.costs.len()];
         for (basic, right) in tableau.basic.iter().zip(&tableau.right) {
@@ -123,18 +126,20 @@ impl Tableau {
         Some((row, column))
     }
 
-    /// Makes the variable of `column` basic in `row`.
-    fn exchange(&mut self, row: usize, column: usize) {
+    /// Makes the variable of `column` basic in `row`. Returns the number of changed elements.
+    fn exchange(&mut self, row: usize, column: usize) -> usize {
         let pivot = self.rows[row][column];
         self.rows[row].iter_mut().for_each(|element| *element /= pivot);
         self.right[row].iter_mut().for_each(|element| *element /= pivot);
         let (own, own_right) = (std::mem::take(&mut self.rows[row]), self.right[row]);
         let used: Vec<usize> = (0..own.len()).filter(|at| own[*at] != 0.0).collect();
-        let subtract = |elements: &mut Vec<f64>| {
+        let mut changed = own.len();
+        let mut subtract = |elements: &mut Vec<f64>| {
             let factor = elements[column];
             if factor != 0.0 {
                 used.iter().for_each(|at| elements[*at] -= factor * own[*at]);
                 elements[column] = 0.0;
+                changed += used.len();
             }
             factor
         };
@@ -148,6 +153,7 @@ impl Tableau {
         }
         self.rows[row] = own;
         self.basic[row] = Some(column);
+        changed
     }
 }
 
@@ -176,6 +182,29 @@ mod tests {
             program.equation(variables.map(|variable| (variable, 1.0)).to_vec(), 7.0);
             assert_eq!(program.solve()[..], expected);
         }
+    }
+
+    /// Solves the flow through a chain of 700 branches, whose sums are known. The program has as
+    /// many equations as a kernel of 2100 basic blocks.
+    #[test]
+    fn a_large_flow_is_solved_to_the_end() {
+        let mut program = LinearProgram::new();
+        let branches = 700;
+        let mut entering = program.variable([0.0, 0.0, 1.0]);
+        program.equation(vec![(entering, 1.0)], 1.0);
+        let mut taken = Vec::new();
+        for number in 0..branches {
+            let [left, right, next] = [1.0, 3.0, 1.0].map(|size| program.variable([0.0, 0.0, size]));
+            program.equation(vec![(entering, 1.0), (left, -1.0), (right, -1.0)], 0.0);
+            program.equation(vec![(left, 1.0), (right, 1.0), (next, -1.0)], 0.0);
+            let share = f64::from(number % 8) / 8.0;
+            program.soft_equation(vec![(left, 1.0)], share, [1.0, 1.0]);
+            taken.push((left, share));
+            entering = next;
+        }
+        let values = program.solve();
+        assert!(taken.iter().all(|(left, share)| (values[*left] - share).abs() < 1e-9));
+        assert!((values[entering] - 1.0).abs() < 1e-9);
     }
 
     /// Checks that the sum of the deviations is least at the median.

@@ -42,8 +42,8 @@ pub struct BlockEdge {
     pub to: Option<usize>,
     /// Share of the executions of the block before the edge.
     pub share: f64,
-    /// Whether the edge leaves the innermost loop of the block before it.
-    pub leaves_loop: bool,
+    /// Number of the innermost loop of the block before the edge, if the edge leaves it.
+    pub leaves: Option<usize>,
 }
 
 /// Returns the basic blocks of the kernel, without called functions. `executions` holds the
@@ -83,15 +83,16 @@ pub fn blocks(listing: &Listing, executions: &HashMap<u32, f64>) -> Vec<BasicBlo
     let block = |(i, range): (usize, &Range<usize>)| {
         let count: f64 = edges[i].iter().sum();
         let share = |edge: f64| if count > 0.0 { edge / count } else { 1.0 / edges[i].len() as f64 };
-        let around = loops.iter().map(|natural| &natural.body).filter(|body| body.binary_search(&range.start).is_ok());
-        let inner = around.min_by_key(|body| body.len());
+        let around = loops.iter().map(|natural| &natural.body).enumerate();
+        let around = around.filter(|(_, body)| body.binary_search(&range.start).is_ok());
+        let inner = around.min_by_key(|(_, body)| body.len());
         let leaves = |to: Option<usize>| {
-            inner.is_some_and(|body| to.is_none_or(|to| body.binary_search(&ranges[to].start).is_err()))
+            let outside = |body: &[usize]| to.is_none_or(|to| body.binary_search(&ranges[to].start).is_err());
+            inner.filter(|(_, body)| outside(body)).map(|(number, _)| number)
         };
-        let edge =
-            |(to, edge): (&Option<usize>, &f64)| BlockEdge { to: *to, share: share(*edge), leaves_loop: leaves(*to) };
+        let edge = |(to, edge): (&Option<usize>, &f64)| BlockEdge { to: *to, share: share(*edge), leaves: leaves(*to) };
         let mut next: Vec<BlockEdge> = follows[i].iter().zip(&edges[i]).map(edge).collect();
-        next.sort_by(|a, b| a.leaves_loop.cmp(&b.leaves_loop).then(b.share.total_cmp(&a.share)));
+        next.sort_by(|a, b| a.leaves.is_some().cmp(&b.leaves.is_some()).then(b.share.total_cmp(&a.share)));
         BasicBlock { range: range.clone(), count, next }
     };
     ranges.iter().enumerate().map(block).collect()
@@ -315,6 +316,8 @@ pub struct Choices {
     due: Vec<f64>,
     /// The first edge of each block.
     first: Vec<usize>,
+    /// For each loop, the exits that are due, by whichever of its edges.
+    exits: Vec<f64>,
 }
 
 impl Choices {
@@ -325,28 +328,42 @@ impl Choices {
         let (mut due, mut first) = (Vec::new(), Vec::with_capacity(blocks.len()));
         let part = |executions: f64| executions - (executions + 1e-6).floor();
         let early = 0.999 * (0.5 + of_block * GOLDEN_RATIO).fract();
+        // Executions of the edges that leave each loop, and of the blocks before them.
+        let mut of_loops: Vec<[f64; 2]> = Vec::new();
         for block in blocks {
             first.push(due.len());
-            due.extend(block.next.iter().map(|BlockEdge { share, leaves_loop, .. }| {
-                // A warp that enters a loop leaves it, however few warps enter.
-                let of_warp = if *leaves_loop { 0.0 } else { warp as f64 * part(share * block.count).max(0.0) };
-                of_warp.fract() + early * share
-            }));
+            for BlockEdge { share, leaves, .. } in &block.next {
+                // A phase that is even over the warps that come here, whichever these are.
+                due.push((warp as f64 * part(share * block.count).max(0.0) + early).fract());
+                if let Some(number) = *leaves {
+                    of_loops.resize(of_loops.len().max(number + 1), [0.0; 2]);
+                    of_loops[number][0] += share * block.count;
+                    of_loops[number][1] += block.count;
+                }
+            }
         }
-        Choices { due, first }
+        // A warp that enters a loop leaves it, however few warps enter. The phase rounds the
+        // iterations of a block up or down.
+        let exits = of_loops.iter().map(|[exits, tests]| if *tests > 0.0 { early * exits / tests } else { 0.0 });
+        Choices { due, first, exits: exits.collect() }
     }
 
     /// Returns the block after `block`; `None` at the end of the warp.
     pub fn next(&mut self, blocks: &[BasicBlock], block: usize) -> Option<usize> {
         let next = &blocks[block].next;
-        let due = &mut self.due[self.first[block]..][..next.len()];
-        for (edge, due) in next.iter().zip(due.iter_mut()).skip(1) {
-            *due += edge.share;
-        }
+        let edges = &mut self.due[self.first[block]..][..next.len()];
+        let mut chosen = None;
         // The first edge is taken unless another one is due.
-        let chosen = (1..next.len()).find(|i| due[*i] >= 1.0 - 1e-6);
-        if let Some(i) = chosen {
-            due[i] -= 1.0;
+        for (number, (edge, due)) in next.iter().zip(edges).enumerate().skip(1) {
+            let due = match edge.leaves {
+                Some(of_loop) => &mut self.exits[of_loop],
+                None => due,
+            };
+            *due += edge.share;
+            if chosen.is_none() && *due >= 1.0 - 1e-6 {
+                *due -= 1.0;
+                chosen = Some(number);
+            }
         }
         next[chosen.unwrap_or(0)].to
     }
@@ -403,7 +420,7 @@ k:
     /// 0.1 · 10 is less than 1 by a rounding.
     #[test]
     fn every_warp_has_all_iterations() {
-        let edge = |to: Option<usize>, share: f64| BlockEdge { to, share, leaves_loop: to.is_none() };
+        let edge = |to: Option<usize>, share: f64| BlockEdge { to, share, leaves: to.is_none().then_some(0) };
         let next = vec![edge(Some(0), 1.0 - 0.1), edge(None, 1.0 - (1.0 - 0.1))];
         let blocks = [BasicBlock { range: 0..1, count: 10.0, next }];
         for warp in 0..100 {
@@ -417,6 +434,42 @@ k:
     fn a_loop_that_is_not_entered_again_is_left() {
         let path = path(&[(1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0), (5, 1.0), (6, 1.0), (7, 1.0)]);
         assert_eq!(path, [0, 1, 2, 3, 4]);
+    }
+
+    /// A loop with two exits. A half of the warps takes each of them, after 8 iterations.
+    #[test]
+    fn the_exits_of_a_loop_count_together() {
+        let edge = |to: usize, share: f64, leaves: bool| BlockEdge {
+            to: Some(to).filter(|to| *to < 2),
+            share,
+            leaves: leaves.then_some(0),
+        };
+        let exit = 0.5 / 8.0;
+        let head = vec![edge(1, 1.0 - exit, false), edge(2, exit, true)];
+        let back = exit * 8.0 / 7.5;
+        let end = vec![edge(0, 1.0 - back, false), edge(2, back, true)];
+        let blocks =
+            [BasicBlock { range: 0..1, count: 8.0, next: head }, BasicBlock { range: 1..2, count: 7.5, next: end }];
+        let visits = visits(&blocks);
+        assert!((visits[0] - 8.0).abs() < 0.1 && (visits[1] - 7.5).abs() < 0.5, "{visits:?}");
+    }
+
+    /// A branch that 0.3 of the warps take, and a branch within it that a half of these take.
+    #[test]
+    fn branches_within_branches_have_their_frequency() {
+        let edge = |to: usize, share: f64| BlockEdge { to: Some(to).filter(|to| *to < 4), share, leaves: None };
+        let block =
+            |number: usize, count: f64, next: Vec<BlockEdge>| BasicBlock { range: number..number + 1, count, next };
+        let blocks = [
+            block(0, 1.0, vec![edge(3, 0.7), edge(1, 0.3)]),
+            block(1, 0.3, vec![edge(3, 0.5), edge(2, 0.5)]),
+            block(2, 0.15, vec![edge(3, 1.0)]),
+            block(3, 1.0, vec![edge(4, 1.0)]),
+        ];
+        let visits = visits(&blocks);
+        for (visits, block) in visits.iter().zip(&blocks) {
+            assert!((visits / block.count - 1.0).abs() < 0.1, "{visits} of {}", block.count);
+        }
     }
 
     /// A loop that ptxas unrolled by 4, its remainder, and an access whose jump ptxas replaced by a

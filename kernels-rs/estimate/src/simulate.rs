@@ -602,7 +602,7 @@ mod tests {
     }
 
     fn run(ops: &[SimulatedInstruction], work: LaunchWork) -> Simulated {
-        let end = BlockEdge { to: None, share: 1.0, leaves_loop: false };
+        let end = BlockEdge { to: None, share: 1.0, leaves: None };
         let blocks = [BasicBlock { range: 0..ops.len(), count: 1.0, next: vec![end] }];
         simulate(ops, &blocks, &work, &DeviceModel::named("gtx1080ti").unwrap())
     }
