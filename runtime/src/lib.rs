@@ -61,9 +61,9 @@
 
 pub use runtime_devices::{
     AnySlot, BufferStrided, BufferStridedMut, BufferView, BufferViewMut, Capability, Choice, ClockError, CudaVersion,
-    Device, DeviceBuffer, DeviceClocks, DriverError, Error, Event, Graph, InFlightLaunches, KernelTime, Loss, LossCause, MemoryStatistics,
-    Node, PinnedBuffer, Prepared, Profile, ProfiledWork, RecordedLaunches, RecordedMemory, Recording, Residency,
-    Result, Slot, SlotMut, Stream, Timed, doctor, store,
+    Device, DeviceBuffer, DeviceClocks, DriverError, Error, Event, Graph, InFlightLaunches, KernelTime, Loss,
+    LossCause, MemoryStatistics, Node, PinnedBuffer, Prepared, Profile, ProfiledWork, RecordedLaunches, RecordedMemory,
+    Recording, Residency, Result, Slot, SlotMut, Stream, Timed, doctor, store,
 };
 pub use runtime_oracle as interpreter;
 pub use runtime_ptx as ptx;

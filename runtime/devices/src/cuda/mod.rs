@@ -40,9 +40,9 @@ pub use info::DeviceInfo;
 pub(crate) use launch::{DriverLaunch, Ready};
 pub use loss::{Loss, LossCause};
 pub use module::ptx;
+pub(crate) use nvml::Nvml;
 #[cfg(test)]
 pub(crate) use nvml::simulated as simulated_nvml;
-pub(crate) use nvml::Nvml;
 pub use nvml::{ClockError, DeviceClocks};
 pub(crate) use operation::StreamOperation;
 pub(crate) use stream::CudaStream;
