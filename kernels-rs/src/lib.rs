@@ -32,6 +32,7 @@ mod operand;
 pub mod optimizer;
 mod parts;
 pub mod permute;
+pub mod preload;
 pub mod quant;
 mod queue;
 pub mod reduce;

@@ -67,4 +67,4 @@ pub mod softmax;
 pub mod textbook;
 
 pub(crate) use call::plan;
-pub use call::{Added, CrossEntropy, GroupNorm, Norm, Saved, Softmax};
+pub use call::{Added, CrossEntropy, GroupNorm, Norm, RowKernel, RowsShape, Saved, Softmax, Team};

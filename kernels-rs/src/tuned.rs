@@ -2,8 +2,13 @@
 //! review: `kernels tune CALL --write FILE` writes it, and the call's dispatch reads it.
 //!
 //! A line of a table has a device, the extents of a shape, its layout or format, a plan, and the
-//! evidence. [`Gemm::tuned`](crate::gemm::Gemm::tuned) and
-//! [`Weights::tuned`](crate::quant::Weights::tuned) take a table.
+//! evidence. [`Gemm::tuned`](crate::gemm::Gemm::tuned),
+//! [`Weights::tuned`](crate::quant::Weights::tuned),
+//! [`Softmax::tuned`](crate::rowwise::Softmax::tuned) and
+//! [`Norm::tuned`](crate::rowwise::Norm::tuned) take a table.
+//!
+//! A hot GPU lowers its clock, and another plan may then be faster. A program that has tables for
+//! both cases can choose one by [`Device::choose_by_clock`](runtime::Device::choose_by_clock).
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -9,6 +9,7 @@ mod convolution;
 mod dense;
 mod formats;
 mod memory_bound;
+mod preload;
 mod projected;
 mod quant;
 mod refusals;

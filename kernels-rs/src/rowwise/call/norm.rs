@@ -1,24 +1,16 @@
 //! The calls for layer norm and RMS norm.
 
-use super::plan::{LONGEST_KEPT_ROW, Team, queue, wide};
+use super::plan::{Team, most_kept_of_norm, most_kept_of_norm_in_floats, queue, wide};
+use super::tuned::{RowKernel, RowsShape, TeamChoice};
 use crate::Queue;
 use crate::access::rows_begin_at;
 use crate::operand::{ArrayOperand, check_optional};
 use crate::queue::renaming_parameters;
 use crate::rowwise::norm::{norm_activations, norm_quantized, norm_rows};
+use crate::tuned::TunedPlans;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
-
-/// The longest row of which 1024 threads keep 16 elements each.
-const MAX_COLS_OF_16: usize = 16_384;
-
-/// Returns the maximum number of elements that a thread keeps. For `f32` the maximum is small, so
-/// that more threads share a row, as long as a block can keep it. For narrow elements the maximum
-/// is larger, because the cost of a row's reductions is spread over half the bytes.
-fn keeps<T>(cols: usize) -> u32 {
-    if size_of::<T>() == 4 && cols <= 8192 { 8 } else { 16 }
-}
 
 /// Layer norm (Ba, Kiros, Hinton, 2016) or RMS norm (Zhang, Sennrich, 2019) of the rows of a
 /// matrix, computed in `f32` for any storage format.
@@ -57,6 +49,7 @@ pub struct Norm<'a, W: Element = f32> {
     pub(super) epsilon: f32,
     pub(super) weight: Option<&'a BufferView<'a, W, 1>>,
     pub(super) bias: Option<&'a BufferView<'a, W, 1>>,
+    choice: TeamChoice,
 }
 
 /// The summand of x, and the output for the sum z: the residual stream of a transformer.
@@ -69,17 +62,18 @@ pub type Saved<'a, 'b> = Option<&'a mut BufferViewMut<'b, f32, 2>>;
 impl Norm<'_> {
     /// Returns a layer norm; `epsilon` is added to the variance.
     pub const fn layer(epsilon: f32) -> Self {
-        Norm { centered: true, epsilon, weight: None, bias: None }
+        Norm { centered: true, epsilon, weight: None, bias: None, choice: TeamChoice::USUAL }
     }
 
     /// Returns an RMS norm; `epsilon` is added to the mean square.
     pub const fn rms(epsilon: f32) -> Self {
-        Norm { centered: false, epsilon, weight: None, bias: None }
+        Norm { centered: false, epsilon, weight: None, bias: None, choice: TeamChoice::USUAL }
     }
 
     /// Sets a weight per column, in any storage format. A bias must be set after it.
     pub const fn weight<'w, W: Element>(self, weight: &'w BufferView<'w, W, 1>) -> Norm<'w, W> {
-        Norm { centered: self.centered, epsilon: self.epsilon, weight: Some(weight), bias: None }
+        let Norm { centered, epsilon, choice, .. } = self;
+        Norm { centered, epsilon, weight: Some(weight), bias: None, choice }
     }
 }
 
@@ -87,6 +81,20 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
     /// Sets a bias per column, which is added last.
     pub const fn bias(self, bias: &'a BufferView<'a, W, 1>) -> Norm<'a, W> {
         Norm { bias: Some(bias), ..self }
+    }
+
+    /// Sets the table of measured teams, which `kernels tune rows --write FILE` writes, instead of
+    /// [`RowsShape::built_in`](crate::tuned::TunableShape::built_in). The table decides for norms
+    /// of `f32` without a residual.
+    pub const fn tuned(self, plans: &'static TunedPlans<RowsShape>) -> Self {
+        Norm { choice: TeamChoice { tuned: Some(plans), ..self.choice }, ..self }
+    }
+
+    /// Sets the threads that share a row of `f32` in [`run`](Norm::run) and
+    /// [`run_added`](Norm::run_added), instead of the team that [`tuned`](Norm::tuned) and the
+    /// length of the rows choose.
+    pub const fn team(self, team: Team) -> Self {
+        Norm { choice: TeamChoice { team: Some(team), ..self.choice }, ..self }
     }
 
     /// Queues y ← norm of x.
@@ -127,8 +135,10 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
             types.into_iter().chain(truths).chain(team.streaming_constants(wide, x.extents()[1])).collect::<Vec<_>>()
         };
         let [rows, cols] = x.extents();
-        let most = if (MAX_COLS_OF_16 + 1..=LONGEST_KEPT_ROW).contains(&cols) { 32 } else { keeps::<T>(cols) };
-        let team = Team::of(on.device(), rows, cols, most);
+        let kernel = if self.centered { RowKernel::LayerNorm } else { RowKernel::RmsNorm };
+        let shape = (!fused && O::CONSTANT == f32::CONSTANT).then_some(RowsShape { rows, cols, kernel });
+        let usual = || Team::of(on.device(), rows, cols, most_kept_of_norm_in_floats::<T>(cols));
+        let team = self.choice.team::<T>(on.device(), shape, usual);
         let wide = self.wide(x, &added, |wide| rows_begin_at(&*y, wide));
         let (mut no_t, no_w, mut no_f) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?, on.scratch::<f32>(0)?);
         let no_w = no_w.view([0])?;
@@ -175,7 +185,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         self.check_parameters(x, &added)?;
         q.expected("q", x.extents(), "the extents of x")?;
         scales.expected("scales", [x.extents()[0]], "one for each row of x")?;
-        let team = Team::of(on.device(), x.extents()[0], x.extents()[1], keeps::<T>(x.extents()[1]));
+        let team = Team::of(on.device(), x.extents()[0], x.extents()[1], most_kept_of_norm::<T>(x.extents()[1]));
         let wide = self.wide(x, &added, |wide| rows_begin_at(&*q, wide));
         let (mut no_t, no_w) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?);
         let no_w = no_w.view([0])?;
@@ -217,7 +227,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         if !cols.is_multiple_of(4) || !self.begin(x, added, 4).into_iter().all(|begins| begins) {
             return Ok(false);
         }
-        let team = Team::of(on.device(), rows, cols, keeps::<T>(cols));
+        let team = Team::of(on.device(), rows, cols, most_kept_of_norm::<T>(cols));
         let (mut no_t, no_w) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?);
         let no_w = no_w.view([0])?;
         let (weight, bias) = (self.weight.unwrap_or(&no_w), self.bias.unwrap_or(&no_w));

@@ -5,13 +5,15 @@ use kernel_dsl::Launcher;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::launcher::Call;
 use runtime::{Device, Error};
+use std::fmt;
+use std::str::FromStr;
 
-use crate::Queue;
+use crate::{Queue, tuned};
 
 /// A team: the threads that share a row, the rows of a block, and the elements of a row that a
 /// thread keeps in registers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Team {
+pub struct Team {
     threads: u32,
     rows: u32,
     keeps: u32,
@@ -52,7 +54,9 @@ pub(super) struct FewWaves {
 }
 
 /// The longest row that a team can keep, with 32 elements per thread.
-pub(super) const LONGEST_KEPT_ROW: usize = 32_768;
+const LONGEST_KEPT_ROW: usize = 32_768;
+/// The longest row of which 1024 threads keep 16 elements each.
+const MAX_COLS_OF_16: usize = 16_384;
 
 /// The elements that are read again at once by each thread: of a row that a team keeps, if there
 /// were others, and of a longer one.
@@ -64,7 +68,13 @@ impl Team {
     /// are small, so that nearly all rows are in flight from the beginning: a larger block would
     /// begin a second row when it has stored the first. Returns `None` for other rows, and for
     /// `wide` accesses of one element, which need more instructions.
-    pub fn for_few_waves(device: &Device, rows: usize, cols: usize, wide: usize, limits: FewWaves) -> Option<Team> {
+    pub(super) fn for_few_waves(
+        device: &Device,
+        rows: usize,
+        cols: usize,
+        wide: usize,
+        limits: FewWaves,
+    ) -> Option<Team> {
         let multiprocessors = device.facts().multiprocessors as usize;
         let few = rows > multiprocessors && rows <= 4 * multiprocessors;
         let threads = cols.div_ceil(32).next_multiple_of(32).clamp(128, limits.threads);
@@ -75,8 +85,13 @@ impl Team {
 
     /// Returns the team for rows of `cols` elements on `device`. A thread keeps at most `most`
     /// elements.
-    pub fn of(device: &Device, rows: usize, cols: usize, most: u32) -> Team {
-        let few = rows <= device.facts().multiprocessors as usize;
+    pub(super) fn of(device: &Device, rows: usize, cols: usize, most: u32) -> Team {
+        Team::with_multiprocessors(device.facts().multiprocessors, rows, cols, most)
+    }
+
+    /// Returns the team of [`of`](Team::of) on a device with this number of multiprocessors.
+    pub(super) fn with_multiprocessors(multiprocessors: u32, rows: usize, cols: usize, most: u32) -> Team {
+        let few = rows <= multiprocessors as usize;
         let teams: &[Team] = if few { &TEAMS_FOR_FEW_ROWS } else { &TEAMS_FOR_MANY_ROWS };
         let possible = || teams.iter().filter(|team| team.keeps <= most).copied();
         let whole = possible().find(|team| cols <= team.kept());
@@ -85,24 +100,92 @@ impl Team {
     }
 
     /// Returns the number of elements of a row that a team keeps.
-    pub fn kept(self) -> usize {
+    pub(super) fn kept(self) -> usize {
         (self.threads * self.keeps) as usize
     }
 
     /// Returns the constants L, ROWS, V, N and S of a row kernel, for accesses of `wide` elements.
-    pub fn constants(self, wide: usize) -> [Constant; 5] {
+    pub(super) fn constants(self, wide: usize) -> [Constant; 5] {
         self.constants_with(wide, ELEMENTS_READ_AGAIN)
     }
 
     /// Returns the constants for rows of `cols` elements, of which long ones are streamed.
-    pub fn streaming_constants(self, wide: usize, cols: usize) -> [Constant; 5] {
+    pub(super) fn streaming_constants(self, wide: usize, cols: usize) -> [Constant; 5] {
         let long = cols > self.kept() && self.threads == 1024;
         self.constants_with(wide, if long { ELEMENTS_OF_LONG_ROWS_READ_AGAIN } else { ELEMENTS_READ_AGAIN })
+    }
+
+    /// Returns this team, and then other teams, those nearest to this one first.
+    pub(super) fn with_others(self) -> Vec<Team> {
+        let mut all = Vec::new();
+        for threads in [32, 64, 128, 192, 256, 384, 512, 768, 1024] {
+            for keeps in [4, 8, 12, 16, 24, 32, 48] {
+                all.push(Team { threads, rows: rows_of_block(threads), keeps });
+            }
+        }
+        all.retain(|team| *team != self);
+        let ratio = |a: u32, b: u32| (f64::from(a) / f64::from(b)).log2().abs();
+        let steps = |team: &Team| ratio(team.threads, self.threads) + ratio(team.keeps, self.keeps);
+        all.sort_by(|a, b| steps(a).total_cmp(&steps(b)));
+        all.insert(0, self);
+        all
     }
 
     fn constants_with(self, wide: usize, read_again: u32) -> [Constant; 5] {
         let wide = wide as u32;
         [self.threads, self.rows, wide, self.keeps / wide, read_again / wide].map(Constant::Usize)
+    }
+}
+
+/// Returns the maximum number of elements that a thread of a softmax keeps.
+pub(super) fn most_kept_of_softmax(masked: bool, cols: usize) -> u32 {
+    if masked || cols > LONGEST_KEPT_ROW { 16 } else { 32 }
+}
+
+/// Returns the maximum number of elements that a thread of a norm keeps. For `f32` the maximum is
+/// small, so that more threads share a row, as long as a block can keep it. For narrow elements the
+/// maximum is larger, because the cost of a row's reductions is spread over half the bytes.
+pub(super) fn most_kept_of_norm<T>(cols: usize) -> u32 {
+    if size_of::<T>() == 4 && cols <= 8192 { 8 } else { 16 }
+}
+
+/// Returns the maximum number of elements that a thread of a norm in floats keeps.
+pub(super) fn most_kept_of_norm_in_floats<T>(cols: usize) -> u32 {
+    if (MAX_COLS_OF_16 + 1..=LONGEST_KEPT_ROW).contains(&cols) { 32 } else { most_kept_of_norm::<T>(cols) }
+}
+
+/// Returns the rows of a block: a team of one warp shares its block with others.
+fn rows_of_block(threads: u32) -> u32 {
+    if threads == 32 { 8 } else { 1 }
+}
+
+/// Formats a team as tables of tuned plans write it: `team 256 8` for the threads of a row, and the
+/// elements that each of them keeps.
+impl fmt::Display for Team {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "team {} {}", self.threads, self.keeps)
+    }
+}
+
+/// Reads what [`Display`](fmt::Display) writes. The error says what is wrong.
+impl FromStr for Team {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Team, String> {
+        let ["team", threads, keeps] = text.split_whitespace().collect::<Vec<_>>()[..] else {
+            return Err(format!("`{text}` is not a plan; write `team 256 8`"));
+        };
+        let number = |word: &str| tuned::number(word, text);
+        let (threads, keeps) = (number(threads)?, number(keeps)?);
+        if !(32..=1024).contains(&threads) || !threads.is_multiple_of(32) {
+            return Err(format!("`{text}` is no plan: a team has 32 to 1024 threads, in warps of 32"));
+        }
+        // The elements of an access divide those that a thread keeps.
+        if !(4..=64).contains(&keeps) || !keeps.is_multiple_of(4) {
+            return Err(format!("`{text}` is no plan: a thread of a team keeps 4 to 64 elements, in fours"));
+        }
+        let (threads, keeps) = (threads as u32, keeps as u32);
+        Ok(Team { threads, rows: rows_of_block(threads), keeps })
     }
 }
 

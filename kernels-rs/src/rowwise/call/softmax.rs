@@ -1,10 +1,12 @@
 //! The call for softmax.
 
-use super::plan::{LONGEST_KEPT_ROW, Team, queue, wide};
+use super::plan::{Team, most_kept_of_softmax, queue, wide};
+use super::tuned::{RowKernel, RowsShape, TeamChoice};
 use crate::Queue;
 use crate::access::rows_begin_at;
 use crate::operand::{ArrayOperand, check_optional};
 use crate::rowwise::softmax::softmax_rows;
+use crate::tuned::TunedPlans;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -44,6 +46,7 @@ pub struct Softmax<'a> {
     bias: Option<&'a BufferView<'a, f32, 2>>,
     keep: Option<&'a BufferView<'a, u8, 2>>,
     queries: usize,
+    choice: TeamChoice,
 }
 
 impl Default for Softmax<'_> {
@@ -55,7 +58,7 @@ impl Default for Softmax<'_> {
 impl<'a> Softmax<'a> {
     /// Returns the softmax of x, unscaled and unmasked.
     pub const fn new() -> Softmax<'a> {
-        Softmax { scale: 1.0, log: false, bias: None, keep: None, queries: 0 }
+        Softmax { scale: 1.0, log: false, bias: None, keep: None, queries: 0, choice: TeamChoice::USUAL }
     }
 
     /// Sets the factor of x. A product beyond 3.4·10³⁸ counts as ±∞.
@@ -86,6 +89,19 @@ impl<'a> Softmax<'a> {
         Softmax { queries, ..self }
     }
 
+    /// Sets the table of measured teams, which `kernels tune rows --write FILE` writes, instead of
+    /// [`RowsShape::built_in`](crate::tuned::TunableShape::built_in). The table decides for `f32`
+    /// without masks.
+    pub const fn tuned(self, plans: &'static TunedPlans<RowsShape>) -> Softmax<'a> {
+        Softmax { choice: TeamChoice { tuned: Some(plans), ..self.choice }, ..self }
+    }
+
+    /// Sets the threads that share a row of `f32`, instead of the team that
+    /// [`tuned`](Softmax::tuned) and the length of the rows choose.
+    pub const fn team(self, team: Team) -> Softmax<'a> {
+        Softmax { choice: TeamChoice { team: Some(team), ..self.choice }, ..self }
+    }
+
     /// Queues the softmax.
     ///
     /// # Errors
@@ -106,7 +122,9 @@ impl<'a> Softmax<'a> {
         check_optional(self.bias, "bias", [rows, cols], "the extents of x; a row stride of 0 repeats one row")?;
         check_optional(self.keep, "keep", [rows, cols], "the extents of x; a row stride of 0 repeats one row")?;
         let masked = self.bias.is_some() || self.keep.is_some() || self.queries > 0;
-        let team = Team::of(on.device(), rows, cols, if masked || cols > LONGEST_KEPT_ROW { 16 } else { 32 });
+        let shape = (!masked).then_some(RowsShape { rows, cols, kernel: RowKernel::Softmax });
+        let usual = || Team::of(on.device(), rows, cols, most_kept_of_softmax(masked, cols));
+        let team = self.choice.team::<T>(on.device(), shape, usual);
         let wide = wide::<T>(cols, |wide| {
             let mut all = vec![rows_begin_at(x, wide), rows_begin_at(&*y, wide)];
             all.extend(self.bias.map(|bias| rows_begin_at(bias, wide)));
