@@ -11,6 +11,7 @@
 //!   rejects all other Rust. [`language`] lists the built-in names.
 //! * [`check`] resolves names, infers types by unification, checks mutability, and produces
 //!   [`hir`].
+//! * [`ownership`] checks what rustc checks after types, for kernels that rustc does not see.
 //! * [`hir`] is generic, contains all device functions of a kernel, and is serialized into the
 //!   expansion.
 //! * [`lower`] produces [`ir`] for one instance and target: it inlines calls, splits aggregates and
@@ -36,6 +37,8 @@ pub mod expand;
 #[cfg(feature = "frontend")]
 pub mod language;
 #[cfg(feature = "frontend")]
+pub mod ownership;
+#[cfg(feature = "frontend")]
 pub mod source_file;
 #[cfg(feature = "frontend")]
 pub mod syntax;
@@ -57,6 +60,8 @@ pub mod ir;
 pub mod launch;
 pub mod lock;
 pub mod lower;
+#[cfg(feature = "frontend")]
+mod names;
 pub mod oracle;
 pub mod passes;
 pub mod ptx;

@@ -5,15 +5,19 @@
 //! of its path. Functions and constants come from the text if it has them. All other items, and
 //! items of other files, come from the program as rustc compiled it: generic arguments refer to the
 //! types and traits of that program. [`standalone`] reads all items from the text, because rustc
-//! has not compiled the program.
+//! has not compiled the program. So [`standalone`] also makes the checks that a macro leaves to
+//! rustc: [`ownership`], and the check of device items that the kernel does not use.
 
 use crate::check::{self, Diagnostic, ItemReference};
 use crate::error::{Error, Errors};
-use crate::hir::{DeviceLibrary, FunctionId, Program, Root, StructId, TraitId};
+use crate::hir::{self, DeviceLibrary, FunctionId, Program, Root, StructId, TraitId};
+use crate::names;
+use crate::ownership;
 use crate::source::{KernelSource, Span};
 use crate::syntax;
 use proc_macro2::{LineColumn, TokenStream, TokenTree};
 use std::cell::RefCell;
+use std::collections::HashSet;
 use syn::{Attribute, Item, ItemConst, ItemEnum, ItemFn, ItemMod, ItemStruct, ItemTrait, ItemType, Meta};
 
 /// Maximum depth of calls between device functions; a deeper call is recursive.
@@ -42,7 +46,7 @@ pub fn standalone(text: &str, file: &str, name: Option<&str>) -> Result<Program,
     let reader = SourceFile::read(text, file, None)?;
     let kernels = reader.kernels();
     let of_name = |name: &str| match kernels.iter().filter(|known| *known == name).count() {
-        0 | 1 => reader.program(name),
+        0 | 1 => reader.complete_program(name),
         several => {
             Err(Error::without_span(format!("{file} has {several} kernels `{name}`: rename all but one")).into())
         }
@@ -85,6 +89,13 @@ impl<'a> SourceFile<'a> {
         let reader = SourceFile { text, file, linked, items: RefCell::default() };
         reader.check_depth()?;
         let parsed = syn::parse_file(text).map_err(|e| reader.refused(e))?;
+        if linked.is_none() {
+            let wrong = names::mistakes(&parsed).into_iter().reduce(|mut all, more| {
+                all.combine(more);
+                all
+            });
+            wrong.map_or(Ok(()), |wrong| Err(reader.refused(wrong)))?;
+        }
         reader.collect(parsed.items);
         Ok(reader)
     }
@@ -138,6 +149,33 @@ impl<'a> SourceFile<'a> {
         let mut program = check::kernel(&kernel, &callees).map_err(|wrong| self.wrong(wrong))?.hir;
         program.functions.iter_mut().for_each(|function| self.name_file(&mut function.source));
         Ok(program)
+    }
+
+    /// Compiles the kernel `name` to HIR, and checks what rustc would check.
+    fn complete_program(&self, name: &str) -> Result<Program, Errors> {
+        let program = self.program(name)?;
+        let mut seen = HashSet::new();
+        let mut errors = Vec::new();
+        let mut check = |functions: &[hir::Function], items: &hir::Items| {
+            for function in functions.iter().filter(|function| seen.insert(function.hash)) {
+                errors.extend(ownership::check(function, items));
+            }
+        };
+        check(&program.functions, &program.items);
+        for item in &*self.items.borrow() {
+            let used = |name: &syn::Ident| program.functions.iter().any(|function| *name == function.name);
+            if matches!(item, DeviceItem::Function(function) if used(&function.sig.ident)) {
+                continue;
+            }
+            for (_, mut library) in self.libraries(item, 0)?.into_iter().take(1) {
+                library.functions.iter_mut().for_each(|function| self.name_file(&mut function.source));
+                check(&library.functions, &library.items);
+            }
+        }
+        match errors.is_empty() {
+            true => Ok(program),
+            false => Err(Errors(errors)),
+        }
     }
 
     /// Collects the kernels and device items of `items` and of the modules among them.
@@ -206,26 +244,35 @@ impl<'a> SourceFile<'a> {
         if depth > MAX_DEPTH {
             return Err(Error::without_span(format!("`{name}` calls itself; device calls are always inlined")).into());
         }
-        for item in &*self.items.borrow() {
-            match item {
-                DeviceItem::Function(item) if item.sig.ident == name => {
-                    let function = syntax::device(item).map_err(|e| self.refused(e))?;
-                    let callees = self.callees(&function.callees(), depth + 1)?;
-                    let checked = check::device(&function, &callees).map_err(|wrong| self.wrong(wrong))?;
-                    return Ok(Some(checked.hir));
-                }
-                DeviceItem::Other(item) if declares(item, name) => {
-                    let module = syntax::module(item).map_err(|e| self.refused(e))?;
-                    let callees = self.callees(&module.callees(), depth + 1)?;
-                    let checked = check::module(&module, &callees)
-                        .map_err(|wrong| self.wrong(wrong.into_iter().flat_map(|item| item.diagnostics).collect()))?;
-                    let library = checked.libraries.into_iter().find(|(ident, _)| ident == name);
-                    return Ok(library.map(|(_, library)| library));
-                }
-                _ => {}
+        let named = |item: &&DeviceItem| match item {
+            DeviceItem::Kernel(..) => false,
+            DeviceItem::Function(item) => item.sig.ident == name,
+            DeviceItem::Other(item) => declares(item, name),
+        };
+        let items = self.items.borrow();
+        let Some(item) = items.iter().find(named) else { return Ok(None) };
+        let found = self.libraries(item, depth)?.into_iter().find(|(known, _)| known == name);
+        Ok(found.map(|(_, library)| library))
+    }
+
+    /// Returns the libraries of a device item, with their names: of a module, one for each item.
+    fn libraries(&self, item: &DeviceItem, depth: u32) -> Result<Vec<(String, DeviceLibrary)>, Errors> {
+        match item {
+            DeviceItem::Kernel(..) => Ok(Vec::new()),
+            DeviceItem::Function(item) => {
+                let function = syntax::device(item).map_err(|e| self.refused(e))?;
+                let callees = self.callees(&function.callees(), depth + 1)?;
+                let checked = check::device(&function, &callees).map_err(|wrong| self.wrong(wrong))?;
+                Ok(vec![(item.sig.ident.to_string(), checked.hir)])
+            }
+            DeviceItem::Other(item) => {
+                let module = syntax::module(item).map_err(|e| self.refused(e))?;
+                let callees = self.callees(&module.callees(), depth + 1)?;
+                let checked = check::module(&module, &callees)
+                    .map_err(|wrong| self.wrong(wrong.into_iter().flat_map(|item| item.diagnostics).collect()))?;
+                Ok(checked.libraries.into_iter().map(|(name, library)| (name.to_string(), library)).collect())
             }
         }
-        Ok(None)
     }
 
     /// Returns the library of an item of the compiled program.

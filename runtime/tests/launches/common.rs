@@ -53,6 +53,7 @@ fn program() -> Program {
         ty: TypeId(ty),
         mutable: false,
         constant: false,
+        late: false,
         span: Span::default(),
     };
     let launch = hir::LaunchContract {
@@ -96,6 +97,7 @@ fn program() -> Program {
         returns: TypeId(5),
         constant: None,
         allowances: vec![],
+        private_to: 0,
         body,
     };
     Program { launch, functions: vec![function], items: Default::default() }

@@ -18,6 +18,7 @@ fn artifact(grid: u64) -> &'static Artifact {
         ty: TypeId(ty),
         mutable: false,
         constant: false,
+        late: false,
         span: Span::default(),
     };
     let types = vec![
@@ -43,6 +44,7 @@ fn artifact(grid: u64) -> &'static Artifact {
         returns: TypeId(4),
         constant: None,
         allowances: vec![],
+        private_to: 0,
         body: Block::default(),
     };
     let launch = hir::LaunchContract {

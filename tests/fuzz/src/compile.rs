@@ -1,11 +1,7 @@
 //! Compilation of a text into all of its executable forms: the front end as the macros use it,
 //! lowering, passes, emission.
 
-// Names of device functions are resolved as in the tests of the front end.
-#[path = "../../../kernel-dsl/compiler/tests/frontend/support.rs"]
-#[allow(missing_docs)]
-mod support;
-
+use crate::support::{self, Crate, Function};
 use kernel_dsl_compiler::check::{self, ItemReference};
 use kernel_dsl_compiler::driver::Compilation;
 use kernel_dsl_compiler::hir::{self, DeviceLibrary, ExprKind, Program};
@@ -13,7 +9,6 @@ use kernel_dsl_compiler::lower::checked::CheckedKernel;
 use kernel_dsl_compiler::passes::Optimized;
 use kernel_dsl_compiler::{Errors, emit, ir, syntax};
 use std::collections::BTreeMap;
-use support::{Crate, Function};
 
 /// Front end with the functions of `kernel_dsl::math`, which kernels may call without containing
 /// their text.

@@ -6,6 +6,8 @@
 //!            forms      ▲                             │                  campaign: all of it, on all cores
 //!                     shrink ◀────── a failure ───────┘──▶ found: a file, and a test of it
 //! ```
+//!
+//! [`wrong`] makes wrong programs, on which rustc and our checker must agree.
 
 pub mod batch;
 pub mod campaign;
@@ -19,4 +21,9 @@ pub mod gpu;
 pub mod program;
 pub mod run;
 pub mod shrink;
+// Names of device functions are resolved as in the tests of the front end.
+#[path = "../../../kernel-dsl/compiler/tests/frontend/support.rs"]
+#[allow(missing_docs)]
+mod support;
 pub mod watch;
+pub mod wrong;

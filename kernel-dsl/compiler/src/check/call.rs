@@ -483,6 +483,7 @@ impl FunctionChecker<'_> {
         };
         let environment = self.environment;
         let callee = environment.function(id);
+        self.visible(callee.private_to, || format!("`{}`", callee.name), path.mark);
         let generics = self.generic_arguments(path, callee);
         if !self.count(&callee.name, callee.parameters as usize, arguments.len(), mark) {
             return (ExprKind::Tuple(Vec::new()), self.wrong());

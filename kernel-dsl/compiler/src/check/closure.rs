@@ -63,7 +63,9 @@ impl FunctionChecker<'_> {
     pub(super) fn function_value(&mut self, path: &Path) -> Option<(ExprKind, TypeIndex)> {
         let Root::Function(function) = self.environment.find(&path.written())? else { return None };
         let environment = self.environment;
-        let generics = self.generic_arguments(path, environment.function(function));
+        let callee = environment.function(function);
+        self.visible(callee.private_to, || format!("`{}`", callee.name), path.mark);
+        let generics = self.generic_arguments(path, callee);
         let ty = self.function_type(function, &generics);
         let generics = ids(&generics);
         Some((ExprKind::Function { function, generics }, ty))

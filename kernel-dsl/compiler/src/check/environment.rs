@@ -18,6 +18,8 @@ pub(super) struct Environment {
     /// The functions; a body that is being checked already has its index.
     pub functions: Vec<hir::Function>,
     pub items: Items,
+    /// The hash of the module that is checked; 0 outside of modules.
+    pub module: u64,
     /// Paths as written, with the items that they name.
     names: HashMap<String, Root>,
     /// Functions that represent constants.

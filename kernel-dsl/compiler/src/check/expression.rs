@@ -24,7 +24,9 @@ impl FunctionChecker<'_> {
     /// Checks an expression; `expected` is the type that the context expects, as a hint.
     pub(super) fn expr(&mut self, e: &syntax::Expr, expected: Option<TypeIndex>) -> Expr {
         self.masks &= matches!(e.kind, syntax::ExprKind::Cast(..));
+        let outer = std::mem::replace(&mut self.current, e.mark);
         let (kind, ty) = self.kind(e, expected);
+        self.current = outer;
         Expr { kind, ty: TypeId(ty.0), span: e.mark.span }
     }
 
@@ -269,6 +271,7 @@ impl FunctionChecker<'_> {
         if let Some(hir::Root::Constant(function)) = self.environment.find(&path.written()) {
             let environment = self.environment;
             let callee = environment.function(function);
+            self.visible(callee.private_to, || format!("`{}`", callee.name), path.mark);
             let ty = self.instantiate(&callee.types, callee.returns, &[]);
             return Some((ExprKind::Call { function, generics: Vec::new(), arguments: Vec::new() }, ty));
         }
@@ -644,6 +647,9 @@ impl FunctionChecker<'_> {
         let base = self.expr(base, None);
         let base = self.dereferenced(base);
         let ty = TypeIndex(base.ty.0);
+        if let Ty::Struct(id, _) = *self.table.get(ty) {
+            self.visible_field(id, &member.to_string(), mark);
+        }
         let (field, part) = self.part_of(ty, member).unwrap_or_else(|| {
             let name = self.named(ty);
             self.report(mark, format!("`{name}` has no field `.{member}`"));

@@ -28,6 +28,7 @@ pub(super) fn blank(function: &syntax::Function) -> hir::Function {
         returns: TypeId(0),
         constant: function.constant,
         allowances: Vec::new(),
+        private_to: 0,
         body: hir::Block::default(),
     }
 }
@@ -42,7 +43,7 @@ fn blank_struct(name: String, hash: u64, item: &syntax::Struct) -> hir::Struct {
         },
     });
     let (generics, types, fields) = (generics.collect(), Vec::new(), Vec::new());
-    hir::Struct { name, hash, generics, types, fields, repr_c: item.repr_c, derived: item.derived }
+    hir::Struct { name, hash, generics, types, fields, repr_c: item.repr_c, private_to: 0, copy: item.copy, derived: item.derived }
 }
 
 /// A function of a module with its surroundings.
@@ -116,6 +117,7 @@ pub struct CheckedModule {
 /// Checks the items of a module.
 pub fn module(module: &syntax::Module, callees: &[ItemReference]) -> Result<CheckedModule, Vec<ItemDiagnostics>> {
     let mut environment = Environment::new(None, callees);
+    environment.module = if module.named { module.hash } else { 0 };
     if module.names_result() {
         environment.add_result();
     }
@@ -133,6 +135,7 @@ pub fn module(module: &syntax::Module, callees: &[ItemReference]) -> Result<Chec
         match signature(member, &environment) {
             Ok(mut function) => {
                 function.hash = environment.function(member.id).hash;
+                function.private_to = environment.function(member.id).private_to;
                 environment.functions[member.id.0 as usize] = function;
             }
             Err(diagnostics) => wrong.push(ItemDiagnostics { diagnostics, within: member.within() }),
@@ -149,6 +152,7 @@ pub fn module(module: &syntax::Module, callees: &[ItemReference]) -> Result<Chec
         match checker.finish(&mut body).done(body) {
             Ok((mut function, checked)) => {
                 function.hash = environment.function(member.id).hash;
+                function.private_to = environment.function(member.id).private_to;
                 if let Some(ItemPart::Function(of)) = member.within() {
                     functions.push((of, checked));
                 }
@@ -192,7 +196,8 @@ fn declare<'a>(
     };
     let mut member = |environment: &mut Environment, function: &'a syntax::Function, hash, surroundings, required| {
         let id = FunctionId(environment.functions.len() as u32);
-        environment.functions.push(hir::Function { hash, ..blank(function) });
+        let private_to = if function.private { environment.module } else { 0 };
+        environment.functions.push(hir::Function { hash, private_to, ..blank(function) });
         members.push(ModuleMember { id, function, surroundings, required });
         id
     };
@@ -203,7 +208,9 @@ fn declare<'a>(
             Item::Constant(f) => (&f.name, Root::Constant(member(environment, f, mixed(f.hash), alone, false))),
             Item::Struct(s) | Item::Alias(s) => {
                 let id = StructId(environment.items.structs.len() as u32);
-                environment.items.structs.push(blank_struct(s.name.to_string(), mixed(s.hash), s));
+                let private_to = if s.private { environment.module } else { 0 };
+                let blank = blank_struct(s.name.to_string(), mixed(s.hash), s);
+                environment.items.structs.push(hir::Struct { private_to, ..blank });
                 (&s.name, if matches!(item, Item::Alias(_)) { Root::Alias(id) } else { Root::Struct(id) })
             }
             Item::Enum(e) => {
@@ -220,6 +227,8 @@ fn declare<'a>(
                     name: e.name.to_string(),
                     hash: mixed(e.hash),
                     variants: variants.collect(),
+                    private_to: if e.private { environment.module } else { 0 },
+                    copy: e.copy,
                     derived: e.derived,
                     data,
                 });
@@ -347,10 +356,42 @@ fn shapes(module: &syntax::Module, environment: &mut Environment, diagnostics: &
                 None
             }
         });
+        if let (Some(id), Some(path)) = (of_trait, &i.of_trait) {
+            of_its_trait(&mut checker, id, i, &all, path.mark);
+        }
         let Header { generics, types, named } = Header::of(checker, all, diagnostics);
         let item = &mut environment.items.impls[at];
         (item.generics, item.types, item.of_trait, item.for_type) = (generics, types, of_trait, named[0]);
         item.associated = i.types.iter().zip(&named[1..]).map(|((name, _), ty)| (name.to_string(), *ty)).collect();
+    }
+}
+
+/// Reports built-in traits that a type or an associated type lacks and its trait needs. `all` are
+/// the type and the associated types of the impl.
+fn of_its_trait(
+    checker: &mut FunctionChecker,
+    of_trait: TraitId,
+    i: &syntax::Impl,
+    all: &[TypeIndex],
+    mark: syntax::SpanPair,
+) {
+    let environment = checker.environment;
+    let declared = environment.trait_of(of_trait);
+    let mut needed = vec![(all[0], &declared.bounds)];
+    for ((name, _), ty) in i.types.iter().zip(&all[1..]) {
+        let item = declared.items.iter().find(|item| name == &item.name);
+        if let Some(TraitItemKind::Type(bounds)) = item.map(|item| &item.kind) {
+            needed.push((*ty, bounds));
+        }
+    }
+    for (ty, bounds) in needed {
+        let missing = |bound: &&hir::TraitBound| {
+            matches!(bound, hir::TraitBound::Builtin(_)) && !checker.satisfies(ty, bound)
+        };
+        if let Some(bound) = bounds.iter().find(missing) {
+            let (ty, bound) = (checker.named(ty), checker.name_of_bound(bound));
+            checker.report(mark, format!("`{ty}` does not implement `{bound}`, which the trait `{}` needs", declared.name));
+        }
     }
 }
 
@@ -379,7 +420,9 @@ fn fields(s: &syntax::Struct, at: usize, environment: &mut Environment, diagnost
     }
     let Header { generics, types, named } = Header::of(checker, types, diagnostics);
     let fields = s.fields.iter().zip(named);
-    let fields = fields.map(|((name, _), ty)| hir::Field { name: name.clone(), ty }).collect();
+    let module = environment.module;
+    let private_to = |name: &String| if s.private_fields.contains(name) { module } else { 0 };
+    let fields = fields.map(|((name, _), ty)| hir::Field { name: name.clone(), ty, private_to: private_to(name) }).collect();
     let item = &mut environment.items.structs[at];
     (item.generics, item.types, item.fields) = (generics, types, fields);
 }
@@ -411,6 +454,7 @@ fn function_without_body(name: &proc_macro2::Ident, generics: &[syntax::Generic]
         receiver: false,
         returns: None,
         constant: None,
+        private: false,
         allowances: Vec::new(),
         body: syntax::Block { statements: Vec::new(), value: None, mark },
         source: crate::source::KernelSource { name: name.to_string(), file: String::new(), line: 0, text: Vec::new() },

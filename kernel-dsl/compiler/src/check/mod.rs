@@ -4,11 +4,13 @@
 //! kernel means the same in both compilers. rustc checks the same body, and reports a mistake that
 //! both find (see [`expand`](crate::expand)). The messages of this module are for code that rustc
 //! accepts and the device does not support. Users of the compiler as a library see all of them.
+//! [`ownership`](crate::ownership) has the checks that only rustc makes of a kernel in a crate.
 //!
 //! The resulting HIR has no unknown type, no unresolved name, and no assignment to a variable that
 //! is not `mut`.
 
 mod array;
+mod bound;
 mod call;
 mod closure;
 mod comparison;
@@ -225,6 +227,10 @@ struct FunctionChecker<'a> {
     literals: Vec<Literal>,
     /// Operators whose operands had no known type when they were checked.
     operands: Vec<OperatorOperands>,
+    /// Types that must satisfy bounds.
+    bounded: Vec<bound::BoundedType>,
+    /// The expression that is being checked.
+    current: SpanPair,
     /// Shifts by a literal: the shifted type, the amount, and the tokens of the amount.
     shifts: Vec<(TypeIndex, u128, SpanPair)>,
     /// Plain `let`s, for rustc to confirm.
@@ -333,6 +339,8 @@ impl<'a> FunctionChecker<'a> {
             alternatives: Vec::new(),
             literals: Vec::new(),
             operands: Vec::new(),
+            bounded: Vec::new(),
+            current: function.body.mark,
             shifts: Vec::new(),
             bound: Vec::new(),
             called: Vec::new(),
@@ -446,6 +454,14 @@ impl<'a> FunctionChecker<'a> {
 
     fn report(&mut self, mark: SpanPair, message: impl Into<String>) {
         self.diagnostics.push(Diagnostic { mark, message: message.into(), reported_by: ReportedBy::Compiler });
+    }
+
+    /// Reports an error if `what` is private to a module, and this function is outside.
+    fn visible(&mut self, private_to: u64, what: impl FnOnce() -> String, mark: SpanPair) {
+        if private_to != 0 && private_to != self.environment.module {
+            let what = what();
+            self.report(mark, format!("{what} is private to its module: declare it `pub`"));
+        }
     }
 
     fn wrong(&mut self) -> TypeIndex {
@@ -587,6 +603,7 @@ impl<'a> FunctionChecker<'a> {
                 OperatorClass::Comparison(comparison) => self.comparable(ty, comparison, mark),
             }
         }
+        self.bounded();
         let types = Finished::new(&self.table);
         let mut finish = Finish { checker: self, types };
         hir::visit::block(body, &mut |e| finish.one(e));
@@ -699,6 +716,7 @@ impl Finish<'_> {
                     _ => v.form.mutable || v.form.unset,
                 },
                 constant: v.constant,
+                late: v.form.unset && !v.form.mutable,
                 span: v.mark.span,
             })
             .collect();
@@ -757,6 +775,7 @@ impl Finish<'_> {
             returns,
             constant: checker.function.constant,
             allowances: checker.function.allowances.clone(),
+            private_to: 0,
             body,
         };
         Ok((function, checked))

@@ -48,10 +48,14 @@ impl FunctionChecker<'_> {
         let arguments = path.segments.last().map(|s| s.arguments.clone()).unwrap_or_default();
         match self.environment.find(&path.written()) {
             Some(Root::Struct(id)) => {
+                let item = self.environment.struct_of(id);
+                self.visible(item.private_to, || format!("`{}`", item.name), path.mark);
                 let arguments = self.struct_arguments(id, &arguments, path.mark);
                 return Some(self.table.add(Ty::Struct(id, arguments)));
             }
             Some(Root::Enum(id)) => {
+                let item = &self.environment.items.enums[id.0 as usize];
+                self.visible(item.private_to, || format!("`{}`", item.name), path.mark);
                 let arguments = self.enum_arguments(id, &arguments, path.mark);
                 return Some(self.table.add(Ty::Enum(id, arguments)));
             }
@@ -110,7 +114,9 @@ impl FunctionChecker<'_> {
             }
             (None, hir::GenericKind::Type(_)) => self.table.unknown(),
         };
-        generics.iter().enumerate().map(one).collect()
+        let arguments: Vec<TypeIndex> = generics.iter().enumerate().map(one).collect();
+        self.must_satisfy(generics, &arguments);
+        arguments
     }
 
     /// Returns a type, or a device function passed for a type with `DeviceFn`.
@@ -160,7 +166,7 @@ impl FunctionChecker<'_> {
     }
 
     /// Returns the impls of a trait that match the known part of a type.
-    fn implementations(&self, of_trait: TraitId, of: TypeIndex) -> Vec<usize> {
+    pub(super) fn implementations(&self, of_trait: TraitId, of: TypeIndex) -> Vec<usize> {
         let impls = self.environment.items.impls.iter().enumerate();
         impls.filter(|(_, each)| each.of_trait == Some(of_trait) && self.may_be(each, of)).map(|(i, _)| i).collect()
     }
@@ -332,8 +338,10 @@ impl FunctionChecker<'_> {
         }
         let inherent = environment.inherent(&text, |i| self.may_be(i, of));
         if let Some((each, associated)) = inherent {
-            let mut generics = self.of_impl(each, of)?;
             let function = associated.function();
+            let mark = SpanPair { first: name.span(), last: name.span(), span: self.function.body.mark.span };
+            self.visible(environment.function(function).private_to, || format!("`{text}`"), mark);
+            let mut generics = self.of_impl(each, of)?;
             let own = &environment.function(function).generics[each.generics.len()..];
             generics.extend(self.arguments(own, given));
             let receiver = matches!(associated, Associated::Function { receiver: true, .. });
@@ -624,6 +632,7 @@ impl FunctionChecker<'_> {
         for (member, value) in given {
             match types.iter().position(|(name, _)| *name == member.to_string()) {
                 Some(i) => {
+                    self.visible_field(id, &types[i].0, value.mark);
                     let value = self.expr_of_type(value, types[i].1);
                     fields.push((i as u32, value));
                 }
@@ -632,6 +641,9 @@ impl FunctionChecker<'_> {
                     self.report(value.mark, format!("`{name}` has no field `{member}`"));
                 }
             }
+        }
+        if let Some(rest) = rest {
+            types.iter().for_each(|(name, _)| self.visible_field(id, name, rest.mark));
         }
         let rest = rest.map(|e| Box::new(self.expr_of_type(e, ty)));
         // rustc reports missing fields.
@@ -661,12 +673,22 @@ impl FunctionChecker<'_> {
     ) -> Option<(ExprKind, TypeIndex)> {
         let (id, of, ty) = self.struct_type(path)?;
         let types = self.field_types(id, &of);
+        types.iter().for_each(|(name, _)| self.visible_field(id, name, path.mark));
         if !self.count(&path.name(), types.len(), arguments.len(), mark) {
             return Some((ExprKind::Tuple(Vec::new()), self.wrong()));
         }
         let fields = arguments.iter().zip(types).enumerate();
         let fields = fields.map(|(i, (e, (_, wanted)))| (i as u32, self.expr_of_type(e, wanted))).collect();
         Some((ExprKind::Struct { fields, rest: None }, ty))
+    }
+
+    /// Reports an error if a field is private to a module, and this function is outside.
+    pub(super) fn visible_field(&mut self, of: StructId, field: &str, mark: SpanPair) {
+        let environment = self.environment;
+        let item = environment.struct_of(of);
+        if let Some(found) = item.fields.iter().find(|f| f.name == field) {
+            self.visible(found.private_to, || format!("the field `{field}` of `{}`", item.name), mark);
+        }
     }
 
     /// Returns the index and type of the field `member` of a value of type `ty`.
@@ -705,7 +727,10 @@ impl FunctionChecker<'_> {
         for (member, pattern) in members(fields, types.len()) {
             let member = &member;
             match types.iter().position(|(name, _)| *name == member.to_string()) {
-                Some(i) => parts[i] = self.bind(pattern, types[i].1, unset, mark),
+                Some(i) => {
+                    self.visible_field(id, &types[i].0, mark);
+                    parts[i] = self.bind(pattern, types[i].1, unset, mark);
+                }
                 None => self.report(mark, format!("`{}` has no field `{member}`", path.name())),
             }
         }

@@ -1,6 +1,7 @@
 //! Patterns and `match`.
 //!
-//! rustc checks that the arms of a `match` are exhaustive.
+//! rustc checks that the arms of a `match` are exhaustive; for a kernel from a string,
+//! [`ownership`](crate::ownership) does.
 
 use super::{
     FunctionChecker, VariableForm,

@@ -28,7 +28,7 @@ impl Environment {
     pub(super) fn add_result(&mut self) {
         let id = self.result().unwrap_or_else(|| {
             let parameter = |name: &str| hir::Generic { name: name.into(), kind: hir::GenericKind::Type(Vec::new()) };
-            let field = |name: &str, ty| hir::Field { name: name.into(), ty: TypeId(ty) };
+            let field = |name: &str, ty| hir::Field { name: name.into(), ty: TypeId(ty), private_to: 0 };
             // In Rust `Ok` is less than `Err`.
             let derived = DerivedComparisons { equality: true, order: true };
             self.items.structs.push(hir::Struct {
@@ -38,12 +38,14 @@ impl Environment {
                 types: vec![hir::Type::Scalar(Scalar::I32), hir::Type::Parameter(0), hir::Type::Parameter(1)],
                 fields: vec![field("tag", 0), field("Ok.0", 1), field("Err.0", 2)],
                 repr_c: false,
+                private_to: 0,
+                copy: true,
                 derived,
             });
             let data = Some(StructId(self.items.structs.len() as u32 - 1));
             let variant = |name: &str, value| hir::Variant { name: name.into(), value };
             let variants = vec![variant("Ok", OK as i32), variant("Err", ERR as i32)];
-            self.items.enums.push(hir::Enum { name: NAME.into(), hash: HASH, variants, derived, data });
+            self.items.enums.push(hir::Enum { name: NAME.into(), hash: HASH, variants, private_to: 0, copy: true, derived, data });
             EnumId(self.items.enums.len() as u32 - 1)
         });
         for path in [NAME, "std::result::Result", "core::result::Result"] {

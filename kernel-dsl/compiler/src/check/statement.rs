@@ -63,6 +63,12 @@ impl FunctionChecker<'_> {
                     diverges |= matches!(self.table.get(TypeIndex(e.ty.0)), Ty::Never);
                     statements.push(Statement::Expr(e));
                 }
+                syntax::Statement::Unit(e) => {
+                    let unit = self.table.add(Ty::Unit);
+                    let e = self.expr_of_type(e, unit);
+                    diverges |= matches!(self.table.get(TypeIndex(e.ty.0)), Ty::Never);
+                    statements.push(Statement::Expr(e));
+                }
                 syntax::Statement::Assert { condition, message } => {
                     let bool = self.table.scalar(Scalar::Bool);
                     let condition = self.expr_of_type(condition, bool);

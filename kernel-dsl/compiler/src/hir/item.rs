@@ -32,6 +32,10 @@ pub struct Struct {
     pub fields: Vec<Field>,
     /// Whether the struct is `repr(C)`, so that buffers can hold it.
     pub repr_c: bool,
+    /// The hash of the module whose items alone may name the struct; 0 for a public one.
+    pub private_to: u64,
+    /// Whether the struct is `Copy`, if its generic arguments are.
+    pub copy: bool,
     /// The comparisons that the struct derives.
     pub derived: DerivedComparisons,
 }
@@ -58,6 +62,8 @@ impl DerivedComparisons {
 pub struct Field {
     pub name: String,
     pub ty: TypeId,
+    /// The hash of the module whose items alone may name the field; 0 for a public one.
+    pub private_to: u64,
 }
 
 /// An enum.
@@ -69,6 +75,10 @@ pub struct Enum {
     pub hash: u64,
     /// The variants, in order; an enum without variants has no values and serves only as a type.
     pub variants: Vec<Variant>,
+    /// The hash of the module whose items alone may name the enum; 0 for a public one.
+    pub private_to: u64,
+    /// Whether the enum is `Copy`, if its generic arguments are.
+    pub copy: bool,
     /// The comparisons that the enum derives.
     pub derived: DerivedComparisons,
     /// The struct that holds a value, if a variant holds data. The struct has the generic
@@ -167,8 +177,10 @@ pub enum TraitBound {
 /// Built-in traits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Builtin {
-    /// `Copy`, `Clone`, `DeviceCopy`, `Send`, `Sync`, `Sized`: every type implements them.
+    /// `Clone`, `Send`, `Sync`, `Sized`: nearly every type implements them.
     Value,
+    /// `Copy`, `DeviceCopy`.
+    Copy,
     /// Types that a buffer can hold.
     Element,
     /// Elements that are numbers of at most 64 bits: +, −, ×, comparisons, and zero as default.
@@ -185,7 +197,8 @@ impl Builtin {
     /// Returns the trait with this name.
     pub fn from_name(name: &str) -> Option<Builtin> {
         Some(match name {
-            "Copy" | "Clone" | "DeviceCopy" | "Send" | "Sync" | "Sized" => Builtin::Value,
+            "Clone" | "Send" | "Sync" | "Sized" => Builtin::Value,
+            "Copy" | "DeviceCopy" => Builtin::Copy,
             "Element" => Builtin::Element,
             "Number" => Builtin::Number,
             "Float" => Builtin::Float,
@@ -198,7 +211,8 @@ impl Builtin {
     /// Returns the name in Rust.
     pub fn name(self) -> &'static str {
         match self {
-            Builtin::Value => "Copy",
+            Builtin::Value => "Clone",
+            Builtin::Copy => "Copy",
             Builtin::Element => "Element",
             Builtin::Number => "Number",
             Builtin::Float => "Float",
@@ -213,7 +227,7 @@ impl Builtin {
         let number = element && scalar != Scalar::U128;
         let float = scalar.is_float() || scalar.is_half();
         match self {
-            Builtin::Value | Builtin::Default => true,
+            Builtin::Value | Builtin::Copy | Builtin::Default => true,
             Builtin::Element => element,
             Builtin::Number => number,
             Builtin::Float => float,
@@ -227,10 +241,10 @@ impl Builtin {
         self == other
             || match self {
                 Value => false,
-                Default => other == Value,
-                Element => other == Value,
-                Number => matches!(other, Value | Element | Default),
-                Float | Integer => matches!(other, Value | Element | Number | Default),
+                Copy | Default => other == Value,
+                Element => matches!(other, Value | Copy),
+                Number => matches!(other, Value | Copy | Element | Default),
+                Float | Integer => matches!(other, Value | Copy | Element | Number | Default),
             }
     }
 }

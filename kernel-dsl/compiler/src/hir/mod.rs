@@ -198,6 +198,8 @@ pub struct Function {
     pub constant: Option<ir::Placement>,
     /// The allowed violations of the function's statements.
     pub allowances: Vec<Allowance>,
+    /// The hash of the module whose items alone may name the function; 0 for a public one.
+    pub private_to: u64,
     /// The body; its value is the result of the function.
     pub body: Block,
 }
@@ -233,6 +235,8 @@ pub struct Local {
     pub mutable: bool,
     /// Declared `const`.
     pub constant: bool,
+    /// Declared without `mut` and without a value: it is assigned once.
+    pub late: bool,
     /// The declaration.
     pub span: Span,
 }

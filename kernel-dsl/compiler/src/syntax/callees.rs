@@ -338,7 +338,7 @@ impl CalleeCollector {
                         c.ty(ty);
                         c.expr(value);
                     }
-                    Statement::Expr(e) | Statement::Assert { condition: e, .. } => c.expr(e),
+                    Statement::Expr(e) | Statement::Unit(e) | Statement::Assert { condition: e, .. } => c.expr(e),
                 }
             }
             b.value.iter().for_each(|e| c.expr(e));

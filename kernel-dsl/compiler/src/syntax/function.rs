@@ -44,6 +44,7 @@ impl Reader {
                 ReturnType::Type(_, ty) => Some(self.ty(ty)),
             },
             constant: None,
+            private: matches!(item.vis, syn::Visibility::Inherited),
             allowances: Vec::new(),
             body: self.block(&item.block),
             source,
@@ -104,6 +105,7 @@ impl Reader {
                 Stmt::Local(local) => statements.push(self.binding(local)),
                 Stmt::Expr(syn::Expr::Const(c), _) => statements.extend(self.assertions(c)),
                 Stmt::Expr(e, None) if last => value = Some(Box::new(self.expression(e))),
+                Stmt::Expr(e, None) => statements.push(Statement::Unit(self.expression(e))),
                 Stmt::Expr(e, _) => statements.push(Statement::Expr(self.expression(e))),
                 Stmt::Item(syn::Item::Const(c)) => statements.push(Statement::Constant {
                     name: c.ident.clone(),

@@ -26,6 +26,8 @@ pub struct Module {
     pub items: Vec<Item>,
     /// A hash of the tokens and the source position.
     pub hash: u64,
+    /// Whether the items are those of a `mod`, which alone may name its private items.
+    pub named: bool,
 }
 
 /// A device item.
@@ -66,6 +68,12 @@ pub struct Struct {
     pub repr_c: bool,
     /// The bytes of `align(…)`, or 1.
     pub align: u32,
+    /// Derives `Copy`, or has an `impl Copy` in its module.
+    pub copy: bool,
+    /// Has no `pub`.
+    pub private: bool,
+    /// The fields without `pub`.
+    pub private_fields: Vec<String>,
     pub derived: DerivedComparisons,
     pub hash: u64,
 }
@@ -76,6 +84,10 @@ pub struct Struct {
 pub struct Enum {
     pub name: Ident,
     pub variants: Vec<(String, i32)>,
+    /// Derives `Copy`, or has an `impl Copy` in its module.
+    pub copy: bool,
+    /// Has no `pub`.
+    pub private: bool,
     pub derived: DerivedComparisons,
     /// The parts of a value, if a variant holds data: the discriminant `tag`, and a field
     /// `Variant.field` for each field of each variant.
@@ -133,7 +145,8 @@ pub struct TraitBound {
 pub fn module(item: &syn::Item) -> Result<Module, syn::Error> {
     let mut reader = Reader::from_line(item.span().start().line);
     let name = Ident::new("module", item.span());
-    let mut module = Module { items: Vec::new(), hash: place::hash_of(&name, item) };
+    let named = matches!(item, syn::Item::Mod(_));
+    let mut module = Module { items: Vec::new(), hash: place::hash_of(&name, item), named };
     match item {
         syn::Item::Mod(m) => match &m.content {
             Some((_, items)) => {
@@ -202,8 +215,8 @@ impl Reader {
                 }
             }
             syn::Item::Const(c) => {
-                let function = self.constant(&c.ident, &c.attrs, &c.ty, Some(&c.expr), c);
-                module.items.push(Item::Constant(function));
+                let constant = self.constant(&c.ident, &c.attrs, &c.ty, Some(&c.expr), c);
+                module.items.push(Item::Constant(Function { private: is_private(&c.vis), ..constant }));
             }
             syn::Item::Struct(s) => {
                 let item = self.read_struct(s);
@@ -224,7 +237,9 @@ impl Reader {
             syn::Item::Impl(i) => {
                 // Derived and hand-written impls of Rust's own traits belong to the host.
                 let host = i.trait_.as_ref().is_some_and(|(path, _)| is_of_the_host(path));
-                if !host {
+                if host {
+                    copied(i, module);
+                } else {
                     let item = self.read_impl(i);
                     module.items.push(Item::Impl(item));
                 }
@@ -274,6 +289,7 @@ impl Reader {
             receiver: false,
             returns,
             constant: Some(placement),
+            private: false,
             allowances: Vec::new(),
             body: Block { statements: Vec::new(), value, mark },
             hash: place::hash_of(name, item),
@@ -333,6 +349,15 @@ impl Reader {
             fields,
             repr_c,
             align,
+            copy: derives(&s.attrs, "Copy"),
+            private: is_private(&s.vis),
+            private_fields: s
+                .fields
+                .iter()
+                .zip(s.fields.members())
+                .filter(|(field, _)| is_private(&field.vis))
+                .map(|(_, member)| member.to_token_stream().to_string())
+                .collect(),
             derived: derived(&s.attrs),
             hash: place::hash_of(&s.ident, s),
         }
@@ -345,6 +370,9 @@ impl Reader {
             fields: vec![("type".to_string(), self.ty(&t.ty))],
             repr_c: false,
             align: 1,
+            copy: true,
+            private: false,
+            private_fields: Vec::new(),
             derived: DerivedComparisons::default(),
             hash: place::hash_of(&t.ident, t),
         }
@@ -377,12 +405,13 @@ impl Reader {
             self.refuse(syn::Error::new_spanned(&e.generics, message));
         }
         let (derived, hash) = (derived(&e.attrs), place::hash_of(&e.ident, e));
+        let copy = derives(&e.attrs, "Copy");
         let data = (!fields.is_empty()).then(|| {
             fields.insert(0, ("tag".to_string(), self.ty(&syn::parse_quote!(i32))));
             let generics = self.generics(&e.generics);
-            Struct { name: e.ident.clone(), generics, fields, repr_c: false, align: 1, derived, hash }
+            Struct { name: e.ident.clone(), generics, fields, repr_c: false, align: 1, copy, private: false, private_fields: Vec::new(), derived, hash }
         });
-        Enum { name: e.ident.clone(), variants, derived, data, hash }
+        Enum { name: e.ident.clone(), variants, copy, private: is_private(&e.vis), derived, data, hash }
     }
 
     fn read_trait(&mut self, t: &syn::ItemTrait) -> Trait {
@@ -400,6 +429,7 @@ impl Reader {
                     let block = f.default.clone().unwrap_or_else(|| syn::parse_quote!({}));
                     let function = method_as_function(&f.sig, &block);
                     if let Some(function) = self.inner(&function) {
+                        let function = Function { private: false, ..function };
                         items.push(TraitItem::Function { function, provided: f.default.is_some() });
                     }
                 }
@@ -451,9 +481,14 @@ impl Reader {
                     if let Some(output) = &output {
                         OutputReplacement(output).visit_item_fn_mut(&mut function);
                     }
-                    functions.extend(self.inner(&function));
+                    let private = i.trait_.is_none() && is_private(&f.vis);
+                    functions.extend(self.inner(&function).map(|function| Function { private, ..function }));
                 }
-                ImplItem::Const(c) => constants.push(self.constant(&c.ident, &c.attrs, &c.ty, Some(&c.expr), c)),
+                ImplItem::Const(c) => {
+                    let constant = self.constant(&c.ident, &c.attrs, &c.ty, Some(&c.expr), c);
+                    let private = i.trait_.is_none() && is_private(&c.vis);
+                    constants.push(Function { private, ..constant });
+                }
                 ImplItem::Type(ty) => types.push((ty.ident.clone(), self.ty(&ty.ty))),
                 other => self.refuse(syn::Error::new_spanned(
                     other,
@@ -694,11 +729,35 @@ fn is_cfg_test(attribute: &syn::Attribute) -> bool {
 
 /// Returns the comparisons that a type derives.
 fn derived(attributes: &[syn::Attribute]) -> DerivedComparisons {
+    DerivedComparisons { equality: derives(attributes, "PartialEq"), order: derives(attributes, "PartialOrd") }
+}
+
+/// Marks the type of an `impl Copy`, if the module declares the type before it.
+fn copied(i: &syn::ItemImpl, module: &mut Module) {
+    let is_copy = i.trait_.as_ref().and_then(|(path, _)| path.segments.last()).is_some_and(|s| s.ident == "Copy");
+    let syn::Type::Path(of) = &*i.self_ty else { return };
+    let Some(name) = of.path.segments.last().map(|s| &s.ident).filter(|_| is_copy) else { return };
+    for item in &mut module.items {
+        match item {
+            Item::Struct(s) if s.name == *name => s.copy = true,
+            Item::Enum(e) if e.name == *name => {
+                e.copy = true;
+                e.data.iter_mut().for_each(|data| data.copy = true);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn is_private(visibility: &syn::Visibility) -> bool {
+    matches!(visibility, syn::Visibility::Inherited)
+}
+
+/// Returns whether a type derives the trait `name`.
+fn derives(attributes: &[syn::Attribute], name: &str) -> bool {
     let lists = attributes.iter().filter(|a| a.path().is_ident("derive"));
     let lists = lists.flat_map(|a| a.parse_args_with(Punctuated::<syn::Path, Token![,]>::parse_terminated));
-    let names: Vec<_> = lists.flatten().filter_map(|path| Some(path.segments.last()?.ident.clone())).collect();
-    let has = |name: &str| names.iter().any(|derived| derived == name);
-    DerivedComparisons { equality: has("PartialEq"), order: has("PartialOrd") }
+    lists.flatten().any(|path| path.segments.last().is_some_and(|last| last.ident == name))
 }
 
 /// Returns the bytes of `align(16)`.

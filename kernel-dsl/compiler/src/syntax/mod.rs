@@ -131,6 +131,8 @@ pub struct Function {
     pub returns: Option<Type>,
     /// For a constant, which is a function without parameters: its placement.
     pub constant: Option<Placement>,
+    /// Has no `pub`. A function of a trait is never private.
+    pub private: bool,
     /// The allowed violations of the function's statements.
     pub allowances: Vec<Allowance>,
     /// The body.
@@ -259,8 +261,10 @@ pub struct Block {
 pub enum Statement {
     /// `let pattern: ty = value;`, perhaps with `else { … }`
     Let { pattern: Pattern, ty: Option<Type>, value: Option<Expr>, otherwise: Option<Box<Block>>, mark: SpanPair },
-    /// `value;`, or a block-like expression without a semicolon.
+    /// `value;`
     Expr(Expr),
+    /// A block-like expression without a semicolon, whose type must be `()`.
+    Unit(Expr),
     /// `const { assert!(condition, "message") }`
     Assert { condition: Expr, message: String },
     /// `const NAME: ty = value;`

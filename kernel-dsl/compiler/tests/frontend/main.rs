@@ -7,6 +7,7 @@
 //! - [`source_files`] reads kernels from the text of their file.
 //! - [`uniformity`] tests which threads share which values.
 //! - [`reference`] makes the page that lists all constructs.
+//! - [`without_rustc`] has mistakes that rustc finds where it sees the kernel.
 //! - [`mutations`] damages valid programs at random and looks for panics.
 #![cfg(feature = "frontend")]
 
@@ -21,3 +22,4 @@ mod refused;
 mod source_files;
 mod support;
 mod uniformity;
+mod without_rustc;

@@ -3,3 +3,4 @@
 mod found;
 mod planted;
 mod sample;
+mod wrong;
