@@ -20,7 +20,14 @@ pub(crate) fn mistakes(file: &syn::File) -> Vec<syn::Error> {
             bounds.visit_trait_item_type(ty);
         }
     }
-    let mut names = NameVisitor { modules: &modules, module: 0, generics: Vec::new(), bounds: bounds.0, bound: BTreeSet::new(), found: Vec::new() };
+    let mut names = NameVisitor {
+        modules: &modules,
+        module: 0,
+        generics: Vec::new(),
+        bounds: bounds.0,
+        bound: BTreeSet::new(),
+        found: Vec::new(),
+    };
     names.items(&file.items);
     names.visit_file(file);
     names.found
@@ -39,6 +46,8 @@ struct NameModules<'f> {
     traits: HashMap<String, &'f syn::ItemTrait>,
     /// The names of the functions of impls without a trait.
     inherent: BTreeSet<String>,
+    /// The types with an `impl Clone`.
+    cloned: BTreeSet<String>,
 }
 
 #[derive(Default)]
@@ -83,6 +92,11 @@ impl<'f> NameModules<'f> {
             }
             if let Item::Trait(item) = item {
                 self.traits.insert(item.ident.to_string(), item);
+            }
+            if let Item::Impl(i) = item
+                && i.trait_.as_ref().is_some_and(|(path, _)| path.segments.last().is_some_and(|s| s.ident == "Clone"))
+            {
+                idents(quote::ToTokens::to_token_stream(&i.self_ty), &mut self.cloned);
             }
             if let Item::Impl(i) = item
                 && i.trait_.is_none()
@@ -287,11 +301,15 @@ impl NameVisitor<'_, '_> {
             PathLookup::Missing => {
                 // NameVisitor that no module of the file declares belong to the language.
                 let declared = |name: &String| self.modules.declared.contains_key(name);
-                let is_path = names.len() > 1 && self.modules.all.iter().any(|m| m.items.get(first).is_some_and(|d| d.module.is_some()));
+                let is_path = names.len() > 1
+                    && self.modules.all.iter().any(|m| m.items.get(first).is_some_and(|d| d.module.is_some()));
                 if declared(first) || is_path {
                     self.report(
                         path,
-                        format!("`{}` is not in scope here: import it, `use …::{first};`, or write its whole path", names.join("::")),
+                        format!(
+                            "`{}` is not in scope here: import it, `use …::{first};`, or write its whole path",
+                            names.join("::")
+                        ),
                     );
                 }
             }
@@ -325,7 +343,26 @@ impl NameVisitor<'_, '_> {
         let missing: Vec<_> = traits.map(|of| (of.ident.to_string(), in_scope(of))).collect();
         if missing.iter().all(|(_, found)| !found) {
             let of = &missing[0].0;
-            self.report(name, format!("`{name}` is a method of the trait `{of}`, which is not in scope here: import it, `use …::{of};`"));
+            self.report(
+                name,
+                format!(
+                    "`{name}` is a method of the trait `{of}`, which is not in scope here: import it, `use …::{of};`"
+                ),
+            );
+        }
+    }
+
+    /// Reports a type that derives `Copy` and is not `Clone`.
+    fn copied(&mut self, attributes: &[syn::Attribute], name: &Ident) {
+        let mut derived = BTreeSet::new();
+        for attribute in attributes.iter().filter(|a| a.path().is_ident("derive")) {
+            idents(quote::ToTokens::to_token_stream(&attribute.meta), &mut derived);
+        }
+        if derived.contains("Copy") && !derived.contains("Clone") && !self.modules.cloned.contains(&name.to_string()) {
+            self.report(
+                name,
+                format!("`{name}` derives `Copy` and not `Clone`: derive both, `#[derive(Clone, Copy)]`"),
+            );
         }
     }
 
@@ -336,7 +373,10 @@ impl NameVisitor<'_, '_> {
         let mut seen = BTreeSet::new();
         for name in &names {
             if !seen.insert(name.to_string()) {
-                self.report(name, format!("the name `{name}` is bound twice in one pattern or parameter list: rename one"));
+                self.report(
+                    name,
+                    format!("the name `{name}` is bound twice in one pattern or parameter list: rename one"),
+                );
             }
         }
     }
@@ -361,12 +401,35 @@ impl NameVisitor<'_, '_> {
     fn of_trait(&mut self, i: &ItemImpl) {
         let Some((path, _)) = &i.trait_ else { return };
         let Some(last) = path.segments.last() else { return };
+        let mut names: Vec<&Ident> = i.items.iter().filter_map(member_name).collect();
+        names.sort();
+        self.twice(names, "the associated item");
+        if let Some((receiver, count)) = operator_form(&last.ident.to_string())
+            && !self.modules.traits.contains_key(&last.ident.to_string())
+        {
+            for item in &i.items {
+                if let syn::ImplItem::Fn(f) = item
+                    && (receiver_form(&f.sig) != Some(receiver) || f.sig.inputs.len() != count)
+                {
+                    let message = format!(
+                        "`{}` of the trait `{}` takes `{receiver}` and {} more",
+                        f.sig.ident,
+                        last.ident,
+                        count - 1
+                    );
+                    self.report(&f.sig.ident, message);
+                }
+            }
+        }
         let Some(declared) = self.modules.traits.get(&last.ident.to_string()).copied() else { return };
         for item in &i.items {
             let Some(name) = member_name(item) else { continue };
             match declared.items.iter().find(|d| trait_item_name(d) == Some(name)) {
                 None => {
-                    self.report(name, format!("the trait `{}` has no item `{name}`: remove it, or declare it there", last.ident));
+                    self.report(
+                        name,
+                        format!("the trait `{}` has no item `{name}`: remove it, or declare it there", last.ident),
+                    );
                 }
                 Some(syn::TraitItem::Fn(wanted)) => {
                     if let syn::ImplItem::Fn(given) = item {
@@ -388,30 +451,47 @@ impl NameVisitor<'_, '_> {
                 self.report(path, format!("this impl lacks `{name}` of the trait `{}`: add it", last.ident));
             }
         }
-        let mut names: Vec<&Ident> = i.items.iter().filter_map(member_name).collect();
-        names.sort();
-        self.twice(names, "the associated item");
     }
 
     /// Reports a function of an impl whose parameters differ from those of its trait.
     fn signature(&mut self, wanted: &syn::Signature, given: &syn::Signature, of: &Ident) {
-        let form = |signature: &syn::Signature| {
-            signature.receiver().map(|receiver| match &receiver.kind {
-                syn::ReceiverKind::Reference(_, _, mutable) => if mutable.is_some() { "&mut self" } else { "&self" },
-                _ => "self",
-            })
-        };
-        let (wanted_form, given_form) = (form(wanted), form(given));
+        let (wanted_form, given_form) = (receiver_form(wanted), receiver_form(given));
         let differs = wanted.inputs.len() != given.inputs.len()
             || wanted.generics.params.len() != given.generics.params.len()
             || wanted_form != given_form;
         if differs {
             self.report(
                 &given.ident,
-                format!("the parameters of `{}` differ from those that the trait `{of}` declares: make them equal", given.ident),
+                format!(
+                    "the parameters of `{}` differ from those that the trait `{of}` declares: make them equal",
+                    given.ident
+                ),
             );
         }
     }
+}
+
+/// Returns how a function takes its receiver, if it has one.
+fn receiver_form(signature: &syn::Signature) -> Option<&'static str> {
+    signature.receiver().map(|receiver| match &receiver.kind {
+        syn::ReceiverKind::Reference(_, _, Some(_)) => "&mut self",
+        syn::ReceiverKind::Reference(_, _, None) => "&self",
+        _ => "self",
+    })
+}
+
+/// Returns the receiver, and the number of parameters with it, of the function of an operator's
+/// trait.
+fn operator_form(of_trait: &str) -> Option<(&'static str, usize)> {
+    Some(match of_trait {
+        "Add" | "Sub" | "Mul" | "Div" | "Rem" | "BitAnd" | "BitOr" | "BitXor" | "Shl" | "Shr" => ("self", 2),
+        "AddAssign" | "SubAssign" | "MulAssign" | "DivAssign" | "RemAssign" => ("&mut self", 2),
+        "BitAndAssign" | "BitOrAssign" | "BitXorAssign" | "ShlAssign" | "ShrAssign" => ("&mut self", 2),
+        "Neg" | "Not" => ("self", 1),
+        "Index" => ("&self", 2),
+        "IndexMut" => ("&mut self", 2),
+        _ => return None,
+    })
 }
 
 fn member_name(item: &syn::ImplItem) -> Option<&Ident> {
@@ -464,9 +544,7 @@ impl<'p> Visit<'p> for PatternNameList<'p> {
 
 /// Returns whether the item is part of a kernel's program, and not of a host.
 fn of_device(attributes: &[syn::Attribute]) -> bool {
-    attributes
-        .iter()
-        .any(|a| a.path().segments.last().is_some_and(|s| s.ident == "kernel" || s.ident == "device"))
+    attributes.iter().any(|a| a.path().segments.last().is_some_and(|s| s.ident == "kernel" || s.ident == "device"))
 }
 
 impl<'a> Visit<'a> for NameVisitor<'_, '_> {
@@ -499,7 +577,10 @@ impl<'a> Visit<'a> for NameVisitor<'_, '_> {
                     self.report(&import.tree, format!("`{name}` is private to its module: declare it `pub`"));
                 }
                 PathLookup::Missing => {
-                    self.report(&import.tree, format!("there is no item `{}` to import: correct the path", path.join("::")));
+                    self.report(
+                        &import.tree,
+                        format!("there is no item `{}` to import: correct the path", path.join("::")),
+                    );
                 }
                 PathLookup::Found | PathLookup::Foreign => {}
             }
@@ -557,12 +638,14 @@ impl<'a> Visit<'a> for NameVisitor<'_, '_> {
 
     fn visit_item_trait(&mut self, item: &'a syn::ItemTrait) {
         self.twice(item.items.iter().filter_map(trait_item_name), "the associated item");
-        let bounds = self.bounded_by(|list| item.supertraits.iter().for_each(|bound| list.visit_type_param_bound(bound)));
+        let bounds =
+            self.bounded_by(|list| item.supertraits.iter().for_each(|bound| list.visit_type_param_bound(bound)));
         visit::visit_item_trait(self, item);
         self.bounds = bounds;
     }
 
     fn visit_item_struct(&mut self, item: &'a syn::ItemStruct) {
+        self.copied(&item.attrs, &item.ident);
         self.twice(item.fields.iter().filter_map(|field| field.ident.as_ref()), "the field");
         let depth = self.generics_of(&item.generics);
         self.unused_generics(&item.generics, &item.fields);
@@ -571,6 +654,7 @@ impl<'a> Visit<'a> for NameVisitor<'_, '_> {
     }
 
     fn visit_item_enum(&mut self, item: &'a syn::ItemEnum) {
+        self.copied(&item.attrs, &item.ident);
         self.twice(item.variants.iter().map(|variant| &variant.ident), "the variant");
         for variant in &item.variants {
             self.twice(variant.fields.iter().filter_map(|field| field.ident.as_ref()), "the field");

@@ -73,9 +73,7 @@ impl FunctionChecker<'_> {
             Ty::Slice { mutable, .. } | Ty::Reference { mutable, .. } => !mutable,
             Ty::Pending => false,
             Ty::Struct(id, arguments) => items.struct_of(*id).copy && arguments.iter().all(|a| self.is_copy(*a)),
-            Ty::Enum(id, arguments) => {
-                items.enums[id.0 as usize].copy && arguments.iter().all(|a| self.is_copy(*a))
-            }
+            Ty::Enum(id, arguments) => items.enums[id.0 as usize].copy && arguments.iter().all(|a| self.is_copy(*a)),
             Ty::Parameter(_) | Ty::Projection { .. } => self.implements(ty, Builtin::Copy),
             _ => true,
         }

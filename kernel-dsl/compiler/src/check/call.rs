@@ -268,6 +268,9 @@ impl FunctionChecker<'_> {
         let receiver = self.dereferenced(receiver);
         let ty = TypeIndex(receiver.ty.0);
         let known = self.table.get(ty).clone();
+        if !generics.is_empty() && (matches!(known, Ty::Option(_)) || self.result_parts(ty).is_some()) {
+            self.report(mark, format!("`{name}` takes no generic arguments in kernels: remove `::<…>`"));
+        }
         if let Ty::Option(inner) = known {
             return self.option_method(receiver, inner, name, arguments, mark);
         }

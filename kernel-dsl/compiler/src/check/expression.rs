@@ -424,6 +424,15 @@ impl FunctionChecker<'_> {
         };
         let float = matches!(self.table.get(ty), Ty::Unknown(UnknownKind::Float))
             || self.table.as_scalar(ty).is_some_and(Scalar::is_float);
+        if matches!(self.table.get(ty), Ty::Parameter(_) | Ty::Projection { .. }) {
+            let divides = self.implements(ty, Builtin::Float) || self.implements(ty, Builtin::Integer);
+            if operator == Rem || operator == Div && !divides {
+                let name = self.named(ty);
+                let sign = if operator == Rem { "%" } else { "/" };
+                self.report(mark, format!("`{sign}` does not apply to `{name}`, whose bounds do not include it"));
+                return;
+            }
+        }
         if operator == Rem && self.table.as_scalar(ty).is_some_and(Scalar::is_half) {
             self.report(mark, "`%` of floats is not supported in kernels");
             return;
@@ -485,6 +494,12 @@ impl FunctionChecker<'_> {
                     return (kind, unit);
                 }
                 let value = self.right(operator, value, ty);
+                if matches!(self.table.get(ty), Ty::Parameter(_) | Ty::Projection { .. }) {
+                    let name = self.named(ty);
+                    let message =
+                        format!("no bound of `{name}` has this assignment: write `x = x + …`, with the operator");
+                    self.report(mark, message);
+                }
                 self.arithmetic(operator, ty, mark);
                 (Some(operator), value)
             }

@@ -43,7 +43,17 @@ fn blank_struct(name: String, hash: u64, item: &syntax::Struct) -> hir::Struct {
         },
     });
     let (generics, types, fields) = (generics.collect(), Vec::new(), Vec::new());
-    hir::Struct { name, hash, generics, types, fields, repr_c: item.repr_c, private_to: 0, copy: item.copy, derived: item.derived }
+    hir::Struct {
+        name,
+        hash,
+        generics,
+        types,
+        fields,
+        repr_c: item.repr_c,
+        private_to: 0,
+        copy: item.copy,
+        derived: item.derived,
+    }
 }
 
 /// A function of a module with its surroundings.
@@ -385,12 +395,14 @@ fn of_its_trait(
         }
     }
     for (ty, bounds) in needed {
-        let missing = |bound: &&hir::TraitBound| {
-            matches!(bound, hir::TraitBound::Builtin(_)) && !checker.satisfies(ty, bound)
-        };
+        let missing =
+            |bound: &&hir::TraitBound| matches!(bound, hir::TraitBound::Builtin(_)) && !checker.satisfies(ty, bound);
         if let Some(bound) = bounds.iter().find(missing) {
             let (ty, bound) = (checker.named(ty), checker.name_of_bound(bound));
-            checker.report(mark, format!("`{ty}` does not implement `{bound}`, which the trait `{}` needs", declared.name));
+            checker.report(
+                mark,
+                format!("`{ty}` does not implement `{bound}`, which the trait `{}` needs", declared.name),
+            );
         }
     }
 }
@@ -422,7 +434,8 @@ fn fields(s: &syntax::Struct, at: usize, environment: &mut Environment, diagnost
     let fields = s.fields.iter().zip(named);
     let module = environment.module;
     let private_to = |name: &String| if s.private_fields.contains(name) { module } else { 0 };
-    let fields = fields.map(|((name, _), ty)| hir::Field { name: name.clone(), ty, private_to: private_to(name) }).collect();
+    let fields =
+        fields.map(|((name, _), ty)| hir::Field { name: name.clone(), ty, private_to: private_to(name) }).collect();
     let item = &mut environment.items.structs[at];
     (item.generics, item.types, item.fields) = (generics, types, fields);
 }

@@ -130,6 +130,12 @@ impl FunctionChecker<'_> {
     /// `.enumerate()`, and `unroll(…)` or `rolled(…)` around them.
     fn iteration(&mut self, e: &syntax::Expr) -> Option<Iteration> {
         use syntax::ExprKind as E;
+        if let E::Method { name, generics, .. } = &e.kind
+            && !generics.is_empty()
+            && matches!(name.to_string().as_str(), "step_by" | "rev" | "enumerate" | "into_iter" | "iter" | "iter_mut")
+        {
+            self.report(e.mark, format!("`{name}` takes no generic arguments: remove `::<…>`"));
+        }
         match &e.kind {
             E::Range { start, end, closed } => {
                 let index = self.table.add(Ty::Unknown(UnknownKind::Integer));

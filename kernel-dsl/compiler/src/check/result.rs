@@ -45,7 +45,15 @@ impl Environment {
             let data = Some(StructId(self.items.structs.len() as u32 - 1));
             let variant = |name: &str, value| hir::Variant { name: name.into(), value };
             let variants = vec![variant("Ok", OK as i32), variant("Err", ERR as i32)];
-            self.items.enums.push(hir::Enum { name: NAME.into(), hash: HASH, variants, private_to: 0, copy: true, derived, data });
+            self.items.enums.push(hir::Enum {
+                name: NAME.into(),
+                hash: HASH,
+                variants,
+                private_to: 0,
+                copy: true,
+                derived,
+                data,
+            });
             EnumId(self.items.enums.len() as u32 - 1)
         });
         for path in [NAME, "std::result::Result", "core::result::Result"] {

@@ -22,7 +22,14 @@ fn kernel(generics: &[(&str, Scalar)], parameters: &[(&str, Type)]) -> Program {
     for (name, ty) in parameters {
         types.push(ty.clone());
         let ty = TypeId(types.len() as u32 - 1);
-        locals.push(Local { name: name.to_string(), ty, mutable: false, constant: false, late: false, span: Span::default() });
+        locals.push(Local {
+            name: name.to_string(),
+            ty,
+            mutable: false,
+            constant: false,
+            late: false,
+            span: Span::default(),
+        });
     }
     let function = Function {
         name: "kernel".into(),
@@ -584,7 +591,8 @@ fn parts_of_parameters_are_values() {
     let extents = ty(Type::Array(I32, Size::Known(2)));
     let entry = ty(Type::Tuple(vec![extents, USIZE]));
     let entries = ty(Type::Array(entry, Size::Known(2)));
-    let p = Local { name: "p".into(), ty: entries, mutable: false, constant: false, late: false, span: Default::default() };
+    let p =
+        Local { name: "p".into(), ty: entries, mutable: false, constant: false, late: false, span: Default::default() };
     function.locals.push(p);
     function.parameters = 2;
     // p[1].0[at] as usize == x.len()

@@ -1,7 +1,7 @@
 //! Analyses of a graph: moves and initialization forward, and loans by the liveness of the variables
 //! that hold them.
 
-use super::graph::{PlaceAccess, AccessGraph, VariablePlace, PlaceProjection};
+use super::graph::{AccessGraph, PlaceAccess, PlaceProjection, VariablePlace};
 use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,7 +72,9 @@ impl ValueState {
     /// Returns the part without a value that an access needs.
     fn needs(&self, access: PlaceAccess, place: &VariablePlace) -> Option<MissingReason> {
         let fails = |known: &VariablePlace| match access {
-            PlaceAccess::Read | PlaceAccess::Move | PlaceAccess::Borrow(_) => starts_with(place, known) || starts_with(known, place),
+            PlaceAccess::Read | PlaceAccess::Move | PlaceAccess::Borrow(_) => {
+                starts_with(place, known) || starts_with(known, place)
+            }
             PlaceAccess::Write => starts_with(place, known) && place.path.len() > known.path.len(),
             PlaceAccess::Define | PlaceAccess::Declare | PlaceAccess::End => false,
         };
@@ -120,7 +122,11 @@ fn moves(graph: &AccessGraph, found: &mut Vec<(Span, String)>) {
             };
             found.push((node.span, message));
         }
-        if *access == PlaceAccess::Write && place.path.is_empty() && variable.late && values.assigned.contains(&place.local) {
+        if *access == PlaceAccess::Write
+            && place.path.is_empty()
+            && variable.late
+            && values.assigned.contains(&place.local)
+        {
             let message = format!("`{name}` may be assigned a second time here: declare it `mut`, `let mut {name};`");
             found.push((node.span, message));
         }
@@ -252,7 +258,9 @@ fn live(graph: &AccessGraph) -> Vec<NumberSet> {
     while let Some(at) = open.pop() {
         let node = &graph.nodes[at];
         let mut now = NumberSet::new(graph.variables.len());
-        node.next.iter().for_each(|next| drop(now.join(&live[*next])));
+        for next in &node.next {
+            now.join(&live[*next]);
+        }
         if let Some((access, place)) = &node.access {
             match access {
                 PlaceAccess::Define | PlaceAccess::Declare => now.remove(place.local),
@@ -271,7 +279,13 @@ fn live(graph: &AccessGraph) -> Vec<NumberSet> {
 }
 
 /// Returns whether an access conflicts with a loan of `lent`.
-fn conflicts(graph: &AccessGraph, access: PlaceAccess, place: &VariablePlace, lent: &VariablePlace, mutable: bool) -> bool {
+fn conflicts(
+    graph: &AccessGraph,
+    access: PlaceAccess,
+    place: &VariablePlace,
+    lent: &VariablePlace,
+    mutable: bool,
+) -> bool {
     let kinds = match access {
         PlaceAccess::Read => mutable,
         PlaceAccess::Borrow(loan) => mutable || graph.loans[loan].mutable,

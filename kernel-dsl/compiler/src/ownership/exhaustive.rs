@@ -4,7 +4,7 @@
 //! The algorithm is that of L. Maranget, "Warnings for pattern matching" (JFP 2007): a row of
 //! wildcards that is useful after all arms is a value that no arm covers.
 
-use super::types::{ValueShape, AppliedType};
+use super::types::{AppliedType, ValueShape};
 use crate::Scalar;
 use crate::hir::{Block, Expr, ExprKind, Function, Items, Pattern, Statement};
 use crate::ir::Unary;
@@ -91,7 +91,12 @@ impl<'f> PatternChecker<'f> {
     }
 
     /// Returns values of `types`, in words, that no row matches.
-    fn useful(&self, rows: Vec<Vec<PatternColumn<'f>>>, types: &[AppliedType<'f>], steps: &mut u32) -> Option<Vec<String>> {
+    fn useful(
+        &self,
+        rows: Vec<Vec<PatternColumn<'f>>>,
+        types: &[AppliedType<'f>],
+        steps: &mut u32,
+    ) -> Option<Vec<String>> {
         *steps += 1;
         if *steps > MAX_STEPS {
             return None;
@@ -128,7 +133,13 @@ impl<'f> PatternChecker<'f> {
         match ty.shape(self.items) {
             ValueShape::Bool => [0u128, 1]
                 .into_iter()
-                .map(|n| one(ConstructorForm::Numbers(Scalar::Bool, n, n), if n == 0 { "false" } else { "true" }.to_string(), Vec::new()))
+                .map(|n| {
+                    one(
+                        ConstructorForm::Numbers(Scalar::Bool, n, n),
+                        if n == 0 { "false" } else { "true" }.to_string(),
+                        Vec::new(),
+                    )
+                })
                 .collect(),
             ValueShape::Integer(scalar) => {
                 let end = last_of(scalar);
@@ -147,7 +158,9 @@ impl<'f> PatternChecker<'f> {
                 let ends = starts.iter().skip(1).map(|next| next - 1).chain([end]);
                 let intervals = starts.iter().copied().zip(ends);
                 intervals
-                    .map(|(low, high)| one(ConstructorForm::Numbers(scalar, low, high), interval(low, high, scalar), Vec::new()))
+                    .map(|(low, high)| {
+                        one(ConstructorForm::Numbers(scalar, low, high), interval(low, high, scalar), Vec::new())
+                    })
                     .collect()
             }
             ValueShape::Option(inner) => vec![
@@ -251,10 +264,13 @@ fn specialized<'f>(row: &[PatternColumn<'f>], constructor: &ValueConstructor) ->
                 (from <= *low && *high <= to).then(Vec::new)?
             }
             (ConstructorForm::None, Pattern::None) => Vec::new(),
-            (ConstructorForm::Some, Pattern::Some(inner)) | (ConstructorForm::Reference, Pattern::Dereference(inner)) => {
+            (ConstructorForm::Some, Pattern::Some(inner))
+            | (ConstructorForm::Reference, Pattern::Dereference(inner)) => {
                 vec![PatternColumn::Pattern(&**inner)]
             }
-            (ConstructorForm::Parts, Pattern::Parts(parts)) => padded(parts.iter().map(PatternColumn::Pattern).collect()),
+            (ConstructorForm::Parts, Pattern::Parts(parts)) => {
+                padded(parts.iter().map(PatternColumn::Pattern).collect())
+            }
             (ConstructorForm::Variant { value, .. }, Pattern::Value(e)) => {
                 (literal(e)? as u32 as i32 == *value).then(|| padded(Vec::new()))?
             }

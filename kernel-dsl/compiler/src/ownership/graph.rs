@@ -4,7 +4,9 @@
 //! whole function, as in rustc's borrow checker, which ignores the order of assignments there.
 
 use super::types::AppliedType;
-use crate::hir::{Block, Expr, ExprKind, Function, Intrinsic, Items, LabelId, LocalId, Pattern, Size, Statement, Type, TypeId};
+use crate::hir::{
+    Block, Expr, ExprKind, Function, Intrinsic, Items, LabelId, LocalId, Pattern, Size, Statement, Type, TypeId,
+};
 use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -66,8 +68,6 @@ pub(super) struct GraphVariable {
     /// Declared without a value.
     pub late: bool,
     pub temporary: bool,
-    /// Whether the variable is itself a reference, and its target outlives the function.
-    pub parameter: bool,
     /// The loans that the variable may hold by themselves.
     pub loans: BTreeSet<usize>,
     /// The variables whose loans it may hold too.
@@ -112,12 +112,11 @@ struct LoopTarget {
 impl<'f> GraphBuilder<'f> {
     /// Returns the graph of a function.
     pub(super) fn graph(function: &'f Function, items: &'f Items) -> AccessGraph {
-        let variables = function.locals.iter().enumerate().map(|(i, local)| GraphVariable {
+        let variables = function.locals.iter().map(|local| GraphVariable {
             name: local.name.clone(),
             mutable: local.mutable,
             late: local.late,
             temporary: local.name.is_empty(),
-            parameter: i < function.parameters as usize,
             ..GraphVariable::default()
         });
         let graph = AccessGraph { variables: variables.collect(), ..AccessGraph::default() };
@@ -214,7 +213,7 @@ impl<'f> GraphBuilder<'f> {
         for statement in &block.statements {
             self.statement(statement);
         }
-        let value = block.value.as_ref().and_then(|e| self.operand(e));
+        let value = block.value.as_ref().and_then(|e| self.tail(e));
         self.end_scope(depth);
         self.scope.truncate(depth);
         value
@@ -277,7 +276,10 @@ impl<'f> GraphBuilder<'f> {
         match &value.kind {
             ExprKind::Closure { parameters, body } => {
                 let (captures, _) = self.captures(parameters, body);
-                (captures.values().any(|c| *c == CaptureMode::Write), captures.values().any(|c| *c == CaptureMode::Take))
+                (
+                    captures.values().any(|c| *c == CaptureMode::Write),
+                    captures.values().any(|c| *c == CaptureMode::Take),
+                )
             }
             _ => (false, false),
         }
@@ -421,6 +423,21 @@ impl<'f> GraphBuilder<'f> {
             let held = self.temporary();
             self.define_from(held, [], e.span);
             self.borrow(place, true, held, e.span);
+            return Some(held);
+        }
+        self.operand(e)
+    }
+
+    /// Evaluates the value of a block or arm. A `&mut` reference may become a `&` reference there,
+    /// and counts as one.
+    fn tail(&mut self, e: &'f Expr) -> Option<usize> {
+        if self.ty(e.ty).reference() == Some(true)
+            && let Some(mut place) = self.place(e)
+        {
+            place.path.push(PlaceProjection::Target);
+            let held = self.temporary();
+            self.define_from(held, [], e.span);
+            self.borrow(place, false, held, e.span);
             return Some(held);
         }
         self.operand(e)
@@ -606,7 +623,7 @@ impl<'f> GraphBuilder<'f> {
                         start = self.join(&failed);
                         self.at = matched;
                     }
-                    held.push(self.operand(&arm.body));
+                    held.push(self.tail(&arm.body));
                     self.end_scope(depth);
                     self.scope.truncate(depth);
                     ends.extend(self.at.take());
@@ -770,7 +787,11 @@ impl<'f> GraphBuilder<'f> {
     }
 
     /// Returns the variables that a closure captures, and how.
-    fn captures(&mut self, parameters: &'f [Pattern], body: &'f Expr) -> (BTreeMap<VariablePlace, CaptureMode>, AccessGraph) {
+    fn captures(
+        &mut self,
+        parameters: &'f [Pattern],
+        body: &'f Expr,
+    ) -> (BTreeMap<VariablePlace, CaptureMode>, AccessGraph) {
         // The body's own graph has its accesses, by variables of which some are its own.
         let mut inner = GraphBuilder {
             function: self.function,
@@ -786,7 +807,7 @@ impl<'f> GraphBuilder<'f> {
         inner.at = Some(0);
         let mut own = BTreeSet::new();
         for parameter in parameters {
-            parameter.variables(&mut |id| drop(own.insert(id.0 as usize)));
+            parameter.variables(&mut |id| own.extend([id.0 as usize]));
         }
         inner.operand(body);
         let known = self.graph.variables.len();

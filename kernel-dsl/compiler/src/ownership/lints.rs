@@ -98,7 +98,8 @@ impl<'f> LintVisitor<'f> {
                 _ => f64::from_bits(bits as u64).is_infinite(),
             };
             if infinite {
-                let message = format!("this number does not fit in `{scalar}`: write `{scalar}::INFINITY` if it is meant");
+                let message =
+                    format!("this number does not fit in `{scalar}`: write `{scalar}::INFINITY` if it is meant");
                 self.found.push((e.span, message));
             }
         } else if scalar.is_signed() {

@@ -409,7 +409,18 @@ impl Reader {
         let data = (!fields.is_empty()).then(|| {
             fields.insert(0, ("tag".to_string(), self.ty(&syn::parse_quote!(i32))));
             let generics = self.generics(&e.generics);
-            Struct { name: e.ident.clone(), generics, fields, repr_c: false, align: 1, copy, private: false, private_fields: Vec::new(), derived, hash }
+            Struct {
+                name: e.ident.clone(),
+                generics,
+                fields,
+                repr_c: false,
+                align: 1,
+                copy,
+                private: false,
+                private_fields: Vec::new(),
+                derived,
+                hash,
+            }
         });
         Enum { name: e.ident.clone(), variants, copy, private: is_private(&e.vis), derived, data, hash }
     }

@@ -133,7 +133,10 @@ fn moved_values_are_not_used() {
         ("for _ in 0..n { y[i] = spend(a); }", "`a` is used after it was moved"),
         ("if n > 3 { y[i] = spend(a); } deposit(&mut a, 1.0);", "`a` is used after it was moved"),
         ("let f = || spend(a); y[i] = f() + f();", "`f` is used after it was moved"),
-        ("let r = &a; y[i] = spend(*r);", "this value cannot be moved out of a reference: derive `Clone, Copy` for `Account`"),
+        (
+            "let r = &a; y[i] = spend(*r);",
+            "this value cannot be moved out of a reference: derive `Clone, Copy` for `Account`",
+        ),
         ("let all = [a]; y[i] = spend(all[0]);", "this value cannot be moved out of an element"),
     ];
     let refusals: Vec<_> = refusals.iter().map(|(body, said)| (format!("{account} {body}"), *said)).collect();

@@ -145,7 +145,8 @@ impl ProgramNames {
     fn of(program: &syn::File) -> ProgramNames {
         let mut names = ProgramNames::default();
         names.visit_file(program);
-        for text in ["u32", "i32", "f32", "f64", "u8", "u64", "usize", "bool", "[f32; 3]", "(u32, f32)", "Option<u32>"] {
+        for text in ["u32", "i32", "f32", "f64", "u8", "u64", "usize", "bool", "[f32; 3]", "(u32, f32)", "Option<u32>"]
+        {
             names.types.extend(syn::parse_str::<Type>(text));
         }
         names
@@ -219,14 +220,53 @@ struct Mutator<'a> {
 
 /// Values of many types.
 const VALUES: [&str; 20] = [
-    "1.5f32", "1.5", "true", "7u64", "7", "-1i32", "()", "[1u32; 2]", "(1u32, 2.0f32)", "Some(1u32)", "None", "0u8",
-    "1usize", "f64::MAX", "u32::MAX", "|q: u32| q", "[1.0f32, 2.0]", "3i64", "false", "unknown_name",
+    "1.5f32",
+    "1.5",
+    "true",
+    "7u64",
+    "7",
+    "-1i32",
+    "()",
+    "[1u32; 2]",
+    "(1u32, 2.0f32)",
+    "Some(1u32)",
+    "None",
+    "0u8",
+    "1usize",
+    "f64::MAX",
+    "u32::MAX",
+    "|q: u32| q",
+    "[1.0f32, 2.0]",
+    "3i64",
+    "false",
+    "unknown_name",
 ];
 
 /// Literals at the edges of types.
 const EDGES: [&str; 24] = [
-    "0", "1", "-1", "127", "128", "-128", "-129", "255", "256", "300", "32767", "32768", "65535", "65536", "2147483647",
-    "2147483648", "-2147483648", "4294967295", "4294967296", "-2147483649", "1e39", "1e400", "18446744073709551615",
+    "0",
+    "1",
+    "-1",
+    "127",
+    "128",
+    "-128",
+    "-129",
+    "255",
+    "256",
+    "300",
+    "32767",
+    "32768",
+    "65535",
+    "65536",
+    "2147483647",
+    "2147483648",
+    "-2147483648",
+    "4294967295",
+    "4294967296",
+    "-2147483649",
+    "1e39",
+    "1e400",
+    "18446744073709551615",
     "18446744073709551616",
 ];
 
@@ -593,9 +633,8 @@ impl Mutator<'_> {
     fn attributes(&mut self, attributes: &mut Vec<syn::Attribute>) {
         for at in 0..attributes.len() {
             if attributes[at].path().is_ident("derive") && self.hit(MutationClass::DeriveRemoved) {
-                let names = attributes[at].parse_args_with(
-                    syn::punctuated::Punctuated::<syn::Path, Token![,]>::parse_terminated,
-                );
+                let names = attributes[at]
+                    .parse_args_with(syn::punctuated::Punctuated::<syn::Path, Token![,]>::parse_terminated);
                 let Ok(names) = names else { return };
                 let kept = match names.len() {
                     0 => names,

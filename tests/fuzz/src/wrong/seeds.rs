@@ -34,7 +34,12 @@ pub fn right(witness: &RustcWitness) -> Result<Vec<File>, String> {
     let all = all();
     let errors = witness.errors(&all)?;
     let accepted = |program: &File| verdict::refusal(&text(program)).is_none();
-    Ok(all.into_iter().zip(errors).filter(|(program, error)| error.is_none() && accepted(program)).map(|(p, _)| p).collect())
+    Ok(all
+        .into_iter()
+        .zip(errors)
+        .filter(|(program, error)| error.is_none() && accepted(program))
+        .map(|(p, _)| p)
+        .collect())
 }
 
 /// Returns the programs of the files, and generated ones.
@@ -47,8 +52,9 @@ pub fn all() -> Vec<File> {
 fn programs(file: &str) -> Vec<File> {
     let Ok(parsed) = syn::parse_file(file) else { return Vec::new() };
     let mut items = Vec::new();
-    collect(parsed.items, &mut items);
+    collect(parsed.items.clone(), &mut items);
     let (kernels, others): (Vec<Item>, Vec<Item>) = items.into_iter().partition(|item| is_marked(item, "kernel"));
+    let empty = File { items: Vec::new(), attrs: Vec::new(), ..parsed };
     let program = |kernel: Item| {
         let mut names = ItemIdents::default();
         names.visit_item(&kernel);
@@ -61,7 +67,7 @@ fn programs(file: &str) -> Vec<File> {
         }
         let mut items: Vec<Item> = others.iter().zip(kept).filter(|(_, kept)| *kept).map(|(i, _)| i.clone()).collect();
         items.push(kernel);
-        File { shebang: None, attrs: Vec::new(), items }
+        File { items, ..empty.clone() }
     };
     kernels.into_iter().map(program).collect()
 }
