@@ -82,6 +82,42 @@ pub mod choices {
         }
     }
 
+    /// Counts how often each guard is tested: once for each alternative that matches.
+    pub fn tries(pair: (u32, u32), option: Option<u32>) -> u32 {
+        let (mut n, mut m) = (0, 0);
+        let which = match pair {
+            (0..=40, _) | (_, 20..)
+                if {
+                    n += 1;
+                    n > 1
+                } =>
+            {
+                1
+            }
+            (1 | 2, _) | (5, 0..10)
+                if {
+                    n += 10;
+                    false
+                } =>
+            {
+                2
+            }
+            (7 | _, 3 | _)
+                if {
+                    n += 100;
+                    false
+                } =>
+            {
+                3
+            }
+            _ => 4,
+        };
+        if matches!(option, Some(3..=9) | Some(5 | 8..) | None if { m += 1; m == 2 }) {
+            m += 100;
+        }
+        which * 1000 + n + m * 10000
+    }
+
     /// Binds arrays, tuples and several names, in another order.
     pub fn swapped(a: u32, b: u32) -> u32 {
         let tagged = ([a, b], a % 3 == 0);
@@ -191,13 +227,13 @@ pub mod choices {
         bits
     }
 }
-use choices::{Drawing, Weighted, compared, guarded, sums, swapped, unpacked};
+use choices::{Drawing, Weighted, compared, guarded, sums, swapped, tries, unpacked};
 
 /// The results of each thread.
-const RESULTS: usize = 9;
+const RESULTS: usize = 10;
 
 #[device]
-fn all_of(x: u32, y: u32, row: [u32; 4], values: &[u32], i: usize) -> [u32; 9] {
+fn all_of(x: u32, y: u32, row: [u32; 4], values: &[u32], i: usize) -> [u32; 10] {
     let (shape, other) = (Drawing::of(x), Drawing::of(y));
     let weighted = Weighted { at: (x, 3), weight: y };
     [
@@ -210,11 +246,12 @@ fn all_of(x: u32, y: u32, row: [u32; 4], values: &[u32], i: usize) -> [u32; 9] {
         weighted.plus(weighted, (x, y)),
         sums([x, y, x ^ y, 5]) ^ sums(row),
         compared(values, i, x),
+        tries((x, y), x.checked_sub(2)),
     ]
 }
 
 #[kernel(block = 32, grid = x.len().div_ceil(32))]
-#[requires(x.len() % 32 == 0, rows.len() == x.len(), out.len() == 9 * x.len())]
+#[requires(x.len() % 32 == 0, rows.len() == x.len(), out.len() == 10 * x.len())]
 pub fn matched(x: &[u32], rows: &[[u32; 4]], out: &mut [u32]) {
     let i = grid::index();
     let y = x[(i * 7 + 3) % x.len()];
@@ -223,7 +260,7 @@ pub fn matched(x: &[u32], rows: &[[u32; 4]], out: &mut [u32]) {
         results[7] = results[7].wrapping_add(*x);
     }
     for (k, result) in results.iter().enumerate() {
-        out[i * 9 + k] = *result;
+        out[i * 10 + k] = *result;
     }
 }
 

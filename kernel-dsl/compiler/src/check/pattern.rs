@@ -11,6 +11,7 @@ use super::{
 };
 use crate::Scalar;
 use crate::hir::{self, ExprKind};
+use crate::ir;
 use crate::syntax::{self, Arm, Pattern, SpanPair};
 use proc_macro2::Ident;
 
@@ -211,9 +212,9 @@ impl FunctionChecker<'_> {
                 }
             }
             self.scope.truncate(depth);
-            // Rust tests the guard with each alternative, so each becomes an arm.
-            let patterns = match guard {
-                Some(_) => self.split(pattern, arm.mark),
+            // Rust tests the guard with each alternative that matches, so each becomes an arm.
+            let patterns = match &guard {
+                Some(guard) => self.split(pattern, has_effect(guard), arm.mark),
                 None => vec![pattern],
             };
             for pattern in patterns {
@@ -224,65 +225,197 @@ impl FunctionChecker<'_> {
     }
 }
 
-/// The largest number of alternatives of an arm with a guard, if they bind names.
+/// The largest number of arms that an arm with alternatives and a guard becomes.
 const MAX_GUARDED_ALTERNATIVES: usize = 32;
 
 impl FunctionChecker<'_> {
-    /// Returns the patterns that together match what `pattern` matches, in order, so that in none
-    /// of them an alternative binds a name.
-    fn split(&mut self, pattern: hir::Pattern, mark: SpanPair) -> Vec<hir::Pattern> {
+    /// Returns the patterns that together match what `pattern` matches, in order. In none of them
+    /// an alternative binds a name. If the guard has an `effect`, no two alternatives match the
+    /// same value: Rust tests the guard again with the second.
+    fn split(&mut self, pattern: hir::Pattern, effect: bool, mark: SpanPair) -> Vec<hir::Pattern> {
         let mut all = vec![pattern];
-        while let Some(at) = all.iter().position(binds_in_alternatives) {
+        while let Some(at) = all.iter().position(|pattern| self.splits(pattern, effect)) {
             let pattern = all.remove(at);
-            let split = alternatives_of(&pattern);
+            let split = self.alternatives_of(&pattern, effect);
             all.splice(at..at, split);
             if all.len() > MAX_GUARDED_ALTERNATIVES {
-                self.report(
-                    mark,
-                    format!("an arm with a guard can bind names in at most {MAX_GUARDED_ALTERNATIVES} alternatives: write several arms"),
+                let message = format!(
+                    "an arm with a guard has at most {MAX_GUARDED_ALTERNATIVES} alternatives that bind names, or that match one value if the guard has an effect: write several arms"
                 );
+                self.report(mark, message);
                 return Vec::new();
             }
         }
         all
     }
-}
 
-/// Returns a pattern for each alternative of the first part with alternatives that bind names.
-fn alternatives_of(pattern: &hir::Pattern) -> Vec<hir::Pattern> {
-    use hir::Pattern as P;
-    let each =
-        |inner: &P, make: &dyn Fn(Box<P>) -> P| alternatives_of(inner).into_iter().map(|p| make(Box::new(p))).collect();
-    match pattern {
-        P::Any(patterns) if patterns.iter().any(hir::Pattern::binds) => patterns.clone(),
-        P::Parts(parts) => match parts.iter().position(binds_in_alternatives) {
-            Some(at) => {
-                let with = |part| {
-                    let mut parts = parts.clone();
-                    parts[at] = part;
-                    P::Parts(parts)
-                };
-                alternatives_of(&parts[at]).into_iter().map(with).collect()
+    /// Returns a pattern for each alternative of the first part that [`split`](Self::split) splits.
+    fn alternatives_of(&self, pattern: &hir::Pattern, effect: bool) -> Vec<hir::Pattern> {
+        use hir::Pattern as P;
+        let each = |inner: &P, make: &dyn Fn(Box<P>) -> P| {
+            self.alternatives_of(inner, effect).into_iter().map(|p| make(Box::new(p))).collect()
+        };
+        match pattern {
+            P::Any(patterns) if self.splits_here(patterns, effect) => patterns.clone(),
+            P::Any(patterns) => {
+                let split = |pattern: &P| self.alternatives_of(pattern, effect);
+                patterns.iter().flat_map(split).collect()
             }
-            None => vec![pattern.clone()],
-        },
-        P::Named(id, inner) => each(inner, &|inner| P::Named(*id, inner)),
-        P::Borrowed(id, inner) => each(inner, &|inner| P::Borrowed(*id, inner)),
-        P::Some(inner) => each(inner, &P::Some),
-        P::Dereference(inner) => each(inner, &P::Dereference),
-        _ => vec![pattern.clone()],
+            P::Parts(parts) => match parts.iter().position(|part| self.splits(part, effect)) {
+                Some(at) => {
+                    let with = |part| {
+                        let mut parts = parts.clone();
+                        parts[at] = part;
+                        P::Parts(parts)
+                    };
+                    self.alternatives_of(&parts[at], effect).into_iter().map(with).collect()
+                }
+                None => vec![pattern.clone()],
+            },
+            P::Named(id, inner) => each(inner, &|inner| P::Named(*id, inner)),
+            P::Borrowed(id, inner) => each(inner, &|inner| P::Borrowed(*id, inner)),
+            P::Some(inner) => each(inner, &P::Some),
+            P::Dereference(inner) => each(inner, &P::Dereference),
+            _ => vec![pattern.clone()],
+        }
+    }
+
+    /// Returns whether [`split`](Self::split) splits a part of the pattern.
+    fn splits(&self, pattern: &hir::Pattern, effect: bool) -> bool {
+        use hir::Pattern as P;
+        match pattern {
+            P::Any(patterns) => {
+                self.splits_here(patterns, effect) || patterns.iter().any(|pattern| self.splits(pattern, effect))
+            }
+            P::Parts(parts) => parts.iter().any(|part| self.splits(part, effect)),
+            P::Named(_, inner) | P::Borrowed(_, inner) | P::Some(inner) | P::Dereference(inner) => {
+                self.splits(inner, effect)
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns whether each of these alternatives becomes an arm.
+    fn splits_here(&self, patterns: &[hir::Pattern], effect: bool) -> bool {
+        let overlap = || {
+            let mut rest = patterns.iter().enumerate();
+            rest.any(|(i, a)| patterns[i + 1..].iter().any(|b| !self.are_disjoint(a, b)))
+        };
+        patterns.iter().any(hir::Pattern::binds) || effect && overlap()
+    }
+
+    /// Returns whether certainly no value matches both patterns.
+    fn are_disjoint(&self, a: &hir::Pattern, b: &hir::Pattern) -> bool {
+        use hir::Pattern as P;
+        match (a, b) {
+            (P::Any(all), one) | (one, P::Any(all)) => all.iter().all(|pattern| self.are_disjoint(pattern, one)),
+            (P::Named(_, inner) | P::Borrowed(_, inner), other)
+            | (other, P::Named(_, inner) | P::Borrowed(_, inner)) => self.are_disjoint(inner, other),
+            (P::Parts(a), P::Parts(b)) => a.iter().zip(b).any(|(a, b)| self.are_disjoint(a, b)),
+            (P::Some(_), P::None) | (P::None, P::Some(_)) => true,
+            (P::Some(a), P::Some(b)) | (P::Dereference(a), P::Dereference(b)) => self.are_disjoint(a, b),
+            (P::Value(_) | P::Range { .. }, P::Value(_) | P::Range { .. }) => {
+                match (self.numbers_of(a), self.numbers_of(b)) {
+                    (Some((low, high)), Some((other_low, other_high))) => high < other_low || other_high < low,
+                    _ => false,
+                }
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns the first and last number that a pattern of literals matches.
+    fn numbers_of(&self, pattern: &hir::Pattern) -> Option<(i128, i128)> {
+        match pattern {
+            hir::Pattern::Value(e) => {
+                let number = self.number_of(e)?;
+                Some((number, number))
+            }
+            hir::Pattern::Range { low, high, closed } => {
+                let low = low.as_ref().map_or(Some(i128::MIN), |e| self.number_of(e))?;
+                let high = match high {
+                    None => i128::MAX,
+                    Some(e) => self.number_of(e)? - i128::from(!closed),
+                };
+                Some((low, high))
+            }
+            _ => None,
+        }
+    }
+
+    fn number_of(&self, e: &hir::Expr) -> Option<i128> {
+        match &e.kind {
+            ExprKind::Literal(at) => match self.literals[*at as usize] {
+                super::Literal::Integer(n, _) => i128::try_from(n).ok(),
+                super::Literal::Float(_) => None,
+            },
+            ExprKind::Unary(ir::Unary::Neg, operand) => Some(-self.number_of(operand)?),
+            _ => None,
+        }
     }
 }
 
-/// Returns whether an alternative of `|` within the pattern binds a name.
-fn binds_in_alternatives(pattern: &hir::Pattern) -> bool {
-    use hir::Pattern as P;
-    match pattern {
-        P::Any(patterns) => patterns.iter().any(hir::Pattern::binds),
-        P::Parts(parts) => parts.iter().any(binds_in_alternatives),
-        P::Named(_, inner) | P::Borrowed(_, inner) | P::Some(inner) | P::Dereference(inner) => {
-            binds_in_alternatives(inner)
-        }
+/// Returns whether a second evaluation of an expression may differ from the first, or may be
+/// noticed.
+fn has_effect(e: &hir::Expr) -> bool {
+    let mut effect = false;
+    hir::visit::expr(&mut e.clone(), &mut |e| effect |= is_effect(e));
+    effect
+}
+
+/// Returns whether an expression has an effect besides those of its parts. Calls may have one.
+fn is_effect(e: &hir::Expr) -> bool {
+    use hir::Intrinsic as I;
+    match &e.kind {
+        ExprKind::Assign { .. }
+        | ExprKind::Call { .. }
+        | ExprKind::CallMethod { .. }
+        | ExprKind::CallItem { .. }
+        | ExprKind::CallValue { .. }
+        | ExprKind::Inline { .. }
+        | ExprKind::Assertion { .. }
+        | ExprKind::Log { .. }
+        | ExprKind::Loop { .. }
+        | ExprKind::While { .. } => true,
+        ExprKind::Intrinsic { intrinsic, .. } => !matches!(
+            intrinsic,
+            I::Thread(_)
+                | I::Block(_)
+                | I::BlockDim(_)
+                | I::GridDim(_)
+                | I::ThreadIndex
+                | I::BlockThreads
+                | I::GridIndex
+                | I::GridThreads
+                | I::WarpLane
+                | I::WarpIndex
+                | I::WarpCount
+                | I::TargetSm
+                | I::GroupLane
+                | I::GroupIndex
+                | I::Extent(_)
+                | I::IsEmpty
+                | I::Unary(_)
+                | I::Binary(_)
+                | I::Method(_)
+                | I::Overflow(..)
+                | I::Wide(_)
+                | I::MulAdd
+                | I::Fast(_)
+                | I::Bits(_)
+                | I::Bitcast
+                | I::Convert
+                | I::Truncate
+                | I::DivCeil
+                | I::NextMultipleOf
+                | I::SaturatingSub
+                | I::Some
+                | I::None
+                | I::IsSome
+                | I::Get
+                | I::Copied
+                | I::ArrayLen
+        ),
         _ => false,
     }
 }
