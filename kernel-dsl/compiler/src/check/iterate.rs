@@ -20,6 +20,13 @@ struct Iteration {
     enumerate: bool,
 }
 
+/// A checked expression that a `for` iterates over.
+enum Iterated {
+    Iterator(Box<Iteration>),
+    /// A value whose elements the loop takes.
+    Value(Expr),
+}
+
 /// A value with items that a range counts, and the variable that holds the value during the loop.
 struct RangeCount {
     variable: LocalId,
@@ -129,51 +136,36 @@ impl FunctionChecker<'_> {
     /// Checks an iterator: `start..end`, `start..=end`, `.step_by(n)`, `.rev()`, a share,
     /// `.enumerate()`, and `unroll(…)` or `rolled(…)` around them.
     fn iteration(&mut self, e: &syntax::Expr) -> Option<Iteration> {
-        use syntax::ExprKind as E;
-        if let E::Method { name, generics, .. } = &e.kind
-            && !generics.is_empty()
-            && matches!(name.to_string().as_str(), "step_by" | "rev" | "enumerate" | "into_iter" | "iter" | "iter_mut")
-        {
-            self.report(e.mark, format!("`{name}` takes no generic arguments: remove `::<…>`"));
+        match self.iterated(e)? {
+            Iterated::Iterator(over) => Some(*over),
+            Iterated::Value(value) => self.elements(value, e.mark),
         }
-        match &e.kind {
+    }
+
+    /// Checks the expression that a `for` iterates over, or the receiver of an adapter. A method
+    /// that the program implements for a value precedes the adapter of its name, as in Rust.
+    fn iterated(&mut self, e: &syntax::Expr) -> Option<Iterated> {
+        use syntax::ExprKind as E;
+        let over = match &e.kind {
             E::Range { start, end, closed } => {
                 let index = self.table.add(Ty::Unknown(UnknownKind::Integer));
                 let (start, end) = (self.expr_of_type(start, index), self.expr_of_type(end, index));
                 let mut over = counted(start, end, None, index);
                 over.range.closed = *closed;
-                Some(over)
+                over
             }
-            E::Method { receiver, name, arguments, .. } if name == "step_by" && arguments.len() == 1 => {
-                let mut over = self.range(receiver, e.mark, "stepped")?;
-                if over.range.step.is_some() {
-                    self.report(e.mark, "`step_by` can be applied only once");
-                }
-                let usize = self.table.scalar(Scalar::Usize);
-                over.range.step = Some(self.expr_of_type(&arguments[0], usize));
-                Some(over)
-            }
-            E::Method { receiver, name, arguments, .. } if name == "rev" && arguments.is_empty() => {
-                let mut over = self.range(receiver, e.mark, "reversed")?;
-                over.range.order = match (over.range.order, &over.range.step) {
-                    (hir::IterationOrder::Ascending, None) => hir::IterationOrder::Descending,
-                    (hir::IterationOrder::Ascending, Some(_)) => hir::IterationOrder::Reversed,
-                    (order, _) => {
-                        self.report(e.mark, "`rev` can be applied only once");
-                        order
+            E::Method { receiver, name, generics, arguments } if is_adapter(name, arguments) => {
+                let over = match self.iterated(receiver)? {
+                    Iterated::Iterator(over) => *over,
+                    Iterated::Value(value) => {
+                        if let Some(called) = self.own_method(&value, name, generics, arguments, e.mark) {
+                            return Some(Iterated::Value(called));
+                        }
+                        self.elements(value, receiver.mark)?
                     }
                 };
-                Some(over)
-            }
-            E::Method { receiver, name, arguments, .. } if name == "enumerate" && arguments.is_empty() => {
-                let mut over = self.iteration(receiver)?;
-                if std::mem::replace(&mut over.enumerate, true) {
-                    self.report(e.mark, "`enumerate` can be applied only once");
-                }
-                Some(over)
-            }
-            E::Method { receiver, name, arguments, .. } if name == "into_iter" && arguments.is_empty() => {
-                self.iteration(receiver)
+                self.refuse_generics(name, generics, e.mark);
+                self.adapted(over, name, arguments, e.mark)?
             }
             E::Method { receiver, name, generics, arguments } if name == "iter" || name == "iter_mut" => {
                 let array = self.expr(receiver, None);
@@ -181,40 +173,103 @@ impl FunctionChecker<'_> {
                 let ty = TypeIndex(array.ty.0);
                 if !matches!(self.table.get(ty), Ty::Array(..)) || !arguments.is_empty() {
                     let (kind, ty) = self.method_of(array, name, generics, arguments, e.mark);
-                    return self.elements(Expr { kind, ty: TypeId(ty.0), span: e.mark.span }, e.mark);
+                    return Some(Iterated::Value(Expr { kind, ty: TypeId(ty.0), span: e.mark.span }));
                 }
+                if let Some(called) = self.own_method(&array, name, generics, arguments, e.mark) {
+                    return Some(Iterated::Value(called));
+                }
+                self.refuse_generics(name, generics, e.mark);
                 let mutable = name == "iter_mut";
                 if mutable {
                     self.assignable(&mut array, receiver.mark);
                 }
                 let reference = self.table.add(Ty::Reference { to: ty, mutable });
                 let kind = ExprKind::Reference(Box::new(array));
-                self.elements(Expr { kind, ty: TypeId(reference.0), span: e.mark.span }, e.mark)
-            }
-            E::Method { receiver, name, arguments, .. }
-                if matches!(name.to_string().as_str(), "copied" | "cloned") && arguments.is_empty() =>
-            {
-                let mut over = self.iteration(receiver)?;
-                match over.of.as_mut().map(|of| (&mut of.items, over.enumerate)) {
-                    Some((items, false)) if let IteratorItems::References { element, mutable: false } = *items => {
-                        *items = IteratorItems::Targets(element);
-                    }
-                    _ => {
-                        let message = format!("`{name}` follows `iter` of an array: `for x in array.iter().{name}()`");
-                        self.report(e.mark, message);
-                        return None;
-                    }
-                }
-                Some(over)
+                self.elements(Expr { kind, ty: TypeId(reference.0), span: e.mark.span }, e.mark)?
             }
             E::Call(path, arguments) if arguments.len() == 1 && path.is_builtin() => {
-                self.adapter(path, &arguments[0], e)
+                self.adapter(path, &arguments[0], e)?
             }
-            _ => {
-                let value = self.expr(e, None);
-                self.elements(value, e.mark)
-            }
+            _ => return Some(Iterated::Value(self.expr(e, None))),
+        };
+        Some(Iterated::Iterator(Box::new(over)))
+    }
+
+    /// Reports generic arguments of an adapter of iterators, which takes none.
+    fn refuse_generics(&mut self, name: &Ident, generics: &[syntax::TypeOrConst], mark: SpanPair) {
+        if !generics.is_empty() {
+            self.report(mark, format!("`{name}` takes no generic arguments: remove `::<…>`"));
         }
+    }
+
+    /// Checks the call of a method that the program implements for a value; `None` if the value has
+    /// no such method.
+    fn own_method(
+        &mut self,
+        value: &Expr,
+        name: &Ident,
+        generics: &[syntax::TypeOrConst],
+        arguments: &[syntax::Expr],
+        mark: SpanPair,
+    ) -> Option<Expr> {
+        let receiver = self.dereferenced(value.clone());
+        match self.table.get(TypeIndex(receiver.ty.0)) {
+            Ty::Wrong | Ty::Unknown(_) => return None,
+            // Rust's method takes an array by value, so a method of a trait does not precede it.
+            Ty::Array(..) if name == "into_iter" => return None,
+            _ => {}
+        }
+        let (kind, ty) = self.nominal_method(&receiver, name, generics, arguments, mark)?;
+        Some(Expr { kind, ty: TypeId(ty.0), span: mark.span })
+    }
+
+    /// Applies the adapter `name` to an iterator.
+    fn adapted(
+        &mut self,
+        mut over: Iteration,
+        name: &Ident,
+        arguments: &[syntax::Expr],
+        mark: SpanPair,
+    ) -> Option<Iteration> {
+        match name.to_string().as_str() {
+            "step_by" => {
+                self.require_range(&over, mark, "stepped")?;
+                if over.range.step.is_some() {
+                    self.report(mark, "`step_by` can be applied only once");
+                }
+                let usize = self.table.scalar(Scalar::Usize);
+                over.range.step = Some(self.expr_of_type(&arguments[0], usize));
+            }
+            "rev" => {
+                self.require_range(&over, mark, "reversed")?;
+                over.range.order = match (over.range.order, &over.range.step) {
+                    (hir::IterationOrder::Ascending, None) => hir::IterationOrder::Descending,
+                    (hir::IterationOrder::Ascending, Some(_)) => hir::IterationOrder::Reversed,
+                    (order, _) => {
+                        self.report(mark, "`rev` can be applied only once");
+                        order
+                    }
+                };
+            }
+            "enumerate" => {
+                if std::mem::replace(&mut over.enumerate, true) {
+                    self.report(mark, "`enumerate` can be applied only once");
+                }
+            }
+            "copied" | "cloned" => match over.of.as_mut().map(|of| (&mut of.items, over.enumerate)) {
+                Some((items, false)) if let IteratorItems::References { element, mutable: false } = *items => {
+                    *items = IteratorItems::Targets(element);
+                }
+                _ => {
+                    let message = format!("`{name}` follows `iter` of an array: `for x in array.iter().{name}()`");
+                    self.report(mark, message);
+                    return None;
+                }
+            },
+            // `into_iter`
+            _ => {}
+        }
+        Some(over)
     }
 
     /// Checks the elements of a register array, or references to them. The indices are constant, so
@@ -253,10 +308,9 @@ impl FunctionChecker<'_> {
         Iteration { of: Some(RangeCount { variable, value, items }), ..over }
     }
 
-    /// Checks the range that an adapter is applied to. Shares and enumerated ranges take no
-    /// adapter.
-    fn range(&mut self, e: &syntax::Expr, mark: SpanPair, what: &str) -> Option<Iteration> {
-        let over = self.iteration(e)?;
+    /// Reports an iterator that is not a range: shares and enumerated ranges cannot be stepped or
+    /// reversed.
+    fn require_range(&mut self, over: &Iteration, mark: SpanPair, what: &str) -> Option<()> {
         if over.of.is_some() {
             self.report(mark, format!("only a range can be {what}: shares and arrays are iterated in order"));
             return None;
@@ -268,7 +322,7 @@ impl FunctionChecker<'_> {
             );
             return None;
         }
-        Some(over)
+        Some(())
     }
 
     /// Checks a call with one argument: an unrolling hint, or an iterator of the prelude.
@@ -361,6 +415,15 @@ impl FunctionChecker<'_> {
 }
 
 const NOT_ITERABLE: &str = "a `for` in a kernel iterates over a range, an array, `block::share(shape)`, `grid::stride(n)` or `block::stride(n)`; a range takes `.step_by(n)` and `.rev()`, any iterator takes a final `.enumerate()`, and `unroll(…)`, `unroll_by::<F>(…)` or `rolled(…)` can wrap the whole";
+
+/// Returns whether a method of this name with these arguments is an adapter of iterators.
+fn is_adapter(name: &Ident, arguments: &[syntax::Expr]) -> bool {
+    match name.to_string().as_str() {
+        "rev" | "enumerate" | "into_iter" | "copied" | "cloned" => arguments.is_empty(),
+        "step_by" => arguments.len() == 1,
+        _ => false,
+    }
+}
 
 fn counted(start: Expr, end: Expr, step: Option<Expr>, index: TypeIndex) -> Iteration {
     let range = hir::Range {
