@@ -11,6 +11,7 @@
 use crate::check::{self, Diagnostic, ItemReference};
 use crate::error::{Error, Errors};
 use crate::hir::{self, DeviceLibrary, FunctionId, Program, Root, StructId, TraitId};
+use crate::language::RESULT_NAME;
 use crate::names;
 use crate::ownership;
 use crate::source::{KernelSource, Span};
@@ -211,13 +212,18 @@ impl<'a> SourceFile<'a> {
 
     /// Returns the libraries of the items that a function names.
     fn callees(&self, paths: &[syn::Path], depth: u32) -> Result<Vec<ItemReference>, Errors> {
-        let callee = |path: &syn::Path| {
+        let callee = |path: &syn::Path| -> Result<Option<ItemReference>, Errors> {
             let names: Vec<_> = path.segments.iter().map(|s| s.ident.to_string()).collect();
             let global = if path.leading_colon.is_some() { "::" } else { "" };
             let name = names.last().map_or("", String::as_str);
-            let library = match self.of_text(name, depth)? {
+            let found = self.of_text(name, depth)?.or_else(|| self.of_program(name));
+            if found.is_none() && path.is_ident(RESULT_NAME) {
+                // The name is that of Rust's prelude.
+                return Ok(None);
+            }
+            let library = match found {
                 Some(library) => library,
-                None => self.of_program(name).ok_or_else(|| {
+                None => {
                     let items = self.items.borrow();
                     let is_kernel = |item: &DeviceItem| matches!(item, DeviceItem::Kernel(_, f) if f.sig.ident == name);
                     let message = match self.linked {
@@ -231,12 +237,12 @@ impl<'a> SourceFile<'a> {
                         ),
                         None => format!("`{name}` is not a `#[device]` item of {}", self.file),
                     };
-                    self.refused(syn::Error::new_spanned(path, message))
-                })?,
+                    return Err(self.refused(syn::Error::new_spanned(path, message)));
+                }
             };
-            Ok(ItemReference { path: format!("{global}{}", names.join("::")), library })
+            Ok(Some(ItemReference { path: format!("{global}{}", names.join("::")), library }))
         };
-        paths.iter().map(callee).collect()
+        paths.iter().filter_map(|path| callee(path).transpose()).collect()
     }
 
     /// Returns the library of a device item of the text.

@@ -27,6 +27,7 @@ mod memory;
 mod methods;
 mod operators;
 mod order;
+mod own_names;
 mod patterns;
 mod repeated;
 mod results;

@@ -85,7 +85,20 @@ impl FunctionChecker<'_> {
 
     fn enum_arguments(&mut self, id: EnumId, given: &[TypeOrConst], mark: SpanPair) -> Vec<TypeIndex> {
         let items = &self.environment.items;
+        if Some(id) == self.environment.result() && given.len() == 1 {
+            self.needs_both_types(mark);
+            return vec![self.wrong(), self.wrong()];
+        }
         self.item_arguments(&items.enums[id.0 as usize].name, items.enum_generics(id), given, mark)
+    }
+
+    /// Reports a `Result` without both of its types, which may be an alias that is not a device
+    /// item.
+    pub(super) fn needs_both_types(&mut self, mark: SpanPair) {
+        self.report(
+            mark,
+            "`Result` takes two types, `Result<T, E>`: write both. If `Result` is a type or an alias of yours, mark it `#[device]`, outside of functions",
+        );
     }
 
     fn item_arguments(
@@ -324,7 +337,11 @@ impl FunctionChecker<'_> {
         Some(self.member(of, &last.name, &last.arguments).unwrap_or_else(|| {
             let ty = self.named(of);
             let mark = SpanPair { first: last.name.span(), last: last.name.span(), ..path.mark };
-            self.report(mark, format!("there is no `{}` of `{ty}` on the device", last.name));
+            let own = match self.result_parts(of) {
+                Some(_) => ": if `Result` is a type of yours, mark it `#[device]`, outside of functions",
+                None => "",
+            };
+            self.report(mark, format!("there is no `{}` of `{ty}` on the device{own}", last.name));
             ResolvedItem::Missing
         }))
     }

@@ -12,11 +12,10 @@ use crate::Scalar;
 use crate::hir::{
     self, Arm, Block, DerivedComparisons, EnumId, Expr, ExprKind, Intrinsic, Pattern, Root, StructId, TypeId,
 };
-use crate::language::RESULT_METHODS;
+use crate::language::{RESULT_METHODS, RESULT_NAME};
 use crate::syntax::{self, SpanPair};
 use proc_macro2::Ident;
 
-const NAME: &str = "Result";
 /// The hash that identifies the enum: the letters of its name.
 const HASH: u64 = 0x0052_6573_756c_7400;
 /// The indices of the variants, which are also their discriminants.
@@ -32,7 +31,7 @@ impl Environment {
             // In Rust `Ok` is less than `Err`.
             let derived = DerivedComparisons { equality: true, order: true };
             self.items.structs.push(hir::Struct {
-                name: format!("data of {NAME}"),
+                name: format!("data of {RESULT_NAME}"),
                 hash: HASH,
                 generics: vec![parameter("T"), parameter("E")],
                 types: vec![hir::Type::Scalar(Scalar::I32), hir::Type::Parameter(0), hir::Type::Parameter(1)],
@@ -46,7 +45,7 @@ impl Environment {
             let variant = |name: &str, value| hir::Variant { name: name.into(), value };
             let variants = vec![variant("Ok", OK as i32), variant("Err", ERR as i32)];
             self.items.enums.push(hir::Enum {
-                name: NAME.into(),
+                name: RESULT_NAME.into(),
                 hash: HASH,
                 variants,
                 private_to: 0,
@@ -56,14 +55,17 @@ impl Environment {
             });
             EnumId(self.items.enums.len() as u32 - 1)
         });
-        for path in [NAME, "std::result::Result", "core::result::Result"] {
-            self.name(path.into(), Root::Enum(id));
+        for path in [RESULT_NAME, "std::result::Result", "core::result::Result"] {
+            // A device item called `Result` has the name already.
+            if self.find(path).is_none() {
+                self.name(path.into(), Root::Enum(id));
+            }
         }
     }
 
     /// Returns the enum, if the items contain it.
-    fn result(&self) -> Option<EnumId> {
-        let at = self.items.enums.iter().position(|item| item.hash == HASH && item.name == NAME)?;
+    pub(super) fn result(&self) -> Option<EnumId> {
+        let at = self.items.enums.iter().position(|item| item.hash == HASH && item.name == RESULT_NAME)?;
         Some(EnumId(at as u32))
     }
 }
@@ -208,7 +210,7 @@ impl FunctionChecker<'_> {
 
     /// Checks `value?`: a `match` that returns `None` or the error.
     pub(super) fn question(&mut self, value: &syntax::Expr, mark: SpanPair) -> (ExprKind, TypeIndex) {
-        let fails = matches!(&value.kind, syntax::ExprKind::Call(path, _) if path.name() == "Result::Err");
+        let fails = matches!(&value.kind, syntax::ExprKind::Call(path, _) if path.name().ends_with("Result::Err"));
         let value = self.expr(value, None);
         let of = TypeIndex(value.ty.0);
         // `Err(e)?` has no value, so nothing may say the type of one.

@@ -93,12 +93,12 @@ impl FunctionChecker<'_> {
                 Some((_, at, ty)) => fields.push((*at, self.expr_of_type(value, *ty))),
                 None => {
                     self.expr(value, None);
-                    self.report(value.mark, format!("`{}` has no field `{member}`", path.name()));
+                    self.report(value.mark, format!("`{}` has no field `{member}`", path.shown()));
                 }
             }
         }
         if given.len() < known.len() {
-            let message = format!("`{}` has {} fields, {} given", path.name(), known.len(), given.len());
+            let message = format!("`{}` has {} fields, {} given", path.shown(), known.len(), given.len());
             self.report(path.mark, message);
         }
         let ty = variant.ty;

@@ -3,7 +3,7 @@
 use super::FunctionChecker;
 use super::types::{Ty, TypeIndex, UnknownKind};
 use crate::Scalar;
-use crate::hir::{self, Builtin, GenericKind};
+use crate::hir::{self, Builtin, GenericKind, Root};
 use crate::language::MAX_SHARED_RANK;
 use crate::syntax::{self, SpanPair};
 
@@ -63,6 +63,11 @@ impl FunctionChecker<'_> {
                     self.wrong()
                 }
             };
+        }
+        let result = self.environment.result().map(Root::Enum);
+        if last.arguments.is_empty() && result.is_some() && self.environment.find(&path.written()) == result {
+            self.needs_both_types(path.mark);
+            return self.wrong();
         }
         if let Some(named) = self.named_type(path) {
             return named;

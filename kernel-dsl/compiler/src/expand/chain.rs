@@ -28,7 +28,7 @@ use crate::hir::serial;
 use crate::language;
 use crate::source;
 use crate::syntax::SpanPair;
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{ToTokens, quote};
 use syn::parse::{Parse, ParseStream, Parser};
 use syn::{LitByteStr, LitInt, Path, braced, bracketed, parenthesized};
@@ -100,14 +100,21 @@ impl CalleeState {
 
 impl ChainStart<'_> {
     /// Returns the call of the first callee's macro, or of the end if there is no callee.
+    ///
+    /// The chain of a device item in a block calls the macros by their own names. Rust's prelude
+    /// has no macro `Result`, so this chain passes [`MISSING`] for the name at once.
     pub(super) fn start(&self, callees: &[Path]) -> TokenStream {
         let facade = self.facade;
         match self.end {
-            ChainEnd::Device | ChainEnd::Module => self.call(callees),
+            ChainEnd::Device | ChainEnd::Module => {
+                let results = callees.iter().take_while(|path| is_result(path)).count();
+                let passed = vec![Literal::byte_string(MISSING); results];
+                self.call(&callees[results..], &passed)
+            }
             ChainEnd::Kernel => {
                 let aliases: Vec<Path> =
                     (0..callees.len()).map(|i| quote::format_ident!("__callee_{i}").into()).collect();
-                let call = self.call(&aliases);
+                let call = self.call(&aliases, &[]);
                 quote!({
                     #(#[allow(unused_imports)] use #facade::__missing as #aliases;)*
                     {
@@ -119,13 +126,14 @@ impl ChainStart<'_> {
         }
     }
 
-    /// Returns the call of the first macro of `names`, or of the end.
-    fn call(&self, names: &[Path]) -> TokenStream {
+    /// Returns the call of the first macro of `names`, or of the end. `passed` are the bytes of the
+    /// callees before them.
+    fn call(&self, names: &[Path], passed: &[Literal]) -> TokenStream {
         let (facade, payload, kind) = (self.facade, &self.payload, self.kind());
         let end: Path = syn::parse_quote!(#facade::__link);
         let mut stops = names.iter().chain([&end]);
         let (first, rest) = (stops.next(), stops);
-        quote!(#first ! { [#([#rest])*] { #kind } { #payload } })
+        quote!(#first ! { [#([#rest])*] { #kind } { #payload } #(#passed)* })
     }
 
     /// Returns the word for the item in the state of the chain.
@@ -207,6 +215,11 @@ pub(super) fn callee(path: &Path, bytes: &[u8]) -> Result<ItemReference, CalleeS
             Err(CalleeState::Unreadable(syn::Error::new_spanned(path, message)))
         }
     }
+}
+
+/// Returns whether a callee is `Result`: a device item, or else the enum of Rust's prelude.
+pub(super) fn is_result(path: &Path) -> bool {
+    path.is_ident(language::RESULT_NAME)
 }
 
 /// Returns the diagnostic of a callee that is not a device item.

@@ -321,7 +321,9 @@ fn callees(
         let message = format!("{} device items passed for {} names", libraries.len(), paths.len());
         return Err(CalleeState::Unreadable(syn::Error::new(name.span(), message)));
     }
-    let passed = || paths.iter().zip(libraries);
+    // Without a device item called `Result`, the name is that of Rust's prelude.
+    let is_of_rust = |path: &Path, bytes: &syn::LitByteStr| chain::is_result(path) && bytes.value() == chain::MISSING;
+    let passed = || paths.iter().zip(libraries).filter(|(path, bytes)| !is_of_rust(path, bytes));
     let missing = passed().filter(|(_, bytes)| bytes.value() == chain::MISSING);
     let missing: Vec<_> = missing.map(|(path, _)| chain::missing(path, end)).collect();
     if !missing.is_empty() {

@@ -38,5 +38,5 @@ pub use methods::{
 pub use operators::{operator_trait, traits_of, unsupported_trait};
 pub use shared::{MAX_SHARED_RANK, SHARED_CONSTRUCTORS, SharedConstructor, SharedParameter};
 pub use signature::SignatureType;
-pub use types::{float16, owns_bound, owns_type};
+pub use types::{RESULT_NAME, float16, owns_bound, owns_type, reserves_type};
 pub use words::{BuiltinName, words};

@@ -1,7 +1,17 @@
 //! The built-in names of types and bounds.
 
+use crate::Scalar;
 use crate::float16::{Float16Format, Float16Policy};
 use crate::hir::Builtin;
+
+/// The name of Rust's `Result`. A device item can also have it, as in Rust.
+pub const RESULT_NAME: &str = "Result";
+
+/// Returns whether no device type can have the name, because the name always denotes a type of the
+/// language.
+pub fn reserves_type(name: &str) -> bool {
+    name != "Self" && (owns_type(name) || Scalar::from_name(name).is_some())
+}
 
 /// Returns whether a path in the position of a type is built in, by its last name.
 pub fn owns_type(last: &str) -> bool {

@@ -13,8 +13,8 @@ use crate::language;
 
 impl Function {
     /// Returns the paths of items that the signature and body name and that are not built in. Each
-    /// path is listed once, without generic arguments, in the order of first use. Names of
-    /// variables are not included.
+    /// path is listed once, without generic arguments, in the order of first use. `Result` is the
+    /// first, because a device item can have this name. Names of variables are not included.
     pub fn callees(&self) -> Vec<syn::Path> {
         let mut callees = CalleeCollector::default();
         callees.function(self);
@@ -103,16 +103,28 @@ impl Path {
         format!("{}{}", if self.global { "::" } else { "" }, self.name())
     }
 
-    /// Returns the path of a variant of `Result` with the name of the enum: `Result::Ok` for `Ok`.
+    /// Returns the path of a variant of Rust's `Result` with the path of the enum:
+    /// `core::result::Result::Ok` for `Ok`. An item of the program called `Result` does not change
+    /// the meaning of `Ok`.
     pub(super) fn with_result(mut self) -> Path {
         if !self.global
             && let [variant] = self.segments.as_slice()
             && (variant.name == "Ok" || variant.name == "Err")
         {
-            let name = proc_macro2::Ident::new("Result", variant.name.span());
-            self.segments.insert(0, Segment { name, arguments: Vec::new() });
+            let name = |name: &str| proc_macro2::Ident::new(name, variant.name.span());
+            let names = ["core", "result", "Result"].map(name);
+            self.segments.splice(0..0, names.map(|name| Segment { name, arguments: Vec::new() }));
         }
         self
+    }
+
+    /// Returns the path as messages show it: a variant of `Result` without the module of the enum.
+    pub(crate) fn shown(&self) -> String {
+        let name = self.name();
+        match name.strip_prefix("core::result::Result::") {
+            Some(variant) => variant.to_string(),
+            None => name,
+        }
     }
 
     /// Returns whether the path names `Result` of Rust's prelude.
@@ -145,12 +157,18 @@ impl CalleeCollector {
     fn named(&mut self, path: Path) {
         let first = path.segments.first().map(|s| s.name.to_string()).unwrap_or_default();
         let own = !path.global && self.scope.contains(&first) || first == "Self";
-        if !own && path.is_result() {
-            self.result = true;
+        if own || path.is_builtin() || self.found.iter().any(|p| p.written() == path.written()) {
             return;
         }
-        if !own && !&path.is_builtin() && self.found.iter().all(|p| p.written() != path.written()) {
+        if !path.is_result() {
             self.found.push(path);
+            return;
+        }
+        self.result = true;
+        // A device item of this name replaces the `Result` of Rust's prelude. The path is the
+        // first, as `expand::chain` requires.
+        if path.written() == language::RESULT_NAME {
+            self.found.insert(0, path);
         }
     }
 

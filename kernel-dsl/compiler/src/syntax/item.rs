@@ -208,6 +208,17 @@ impl Reader {
     }
 
     fn item(&mut self, item: &syn::Item, module: &mut Module) {
+        let type_name = match item {
+            syn::Item::Struct(s) => Some(&s.ident),
+            syn::Item::Type(t) => Some(&t.ident),
+            syn::Item::Enum(e) => Some(&e.ident),
+            _ => None,
+        };
+        if let Some(name) = type_name.filter(|name| language::reserves_type(&name.to_string())) {
+            let message =
+                format!("a device type cannot be named `{name}`, which is a type of kernels: give it another name");
+            self.refuse(syn::Error::new_spanned(name, message));
+        }
         match item {
             syn::Item::Fn(f) => {
                 if let Some(function) = self.inner(f) {
