@@ -47,6 +47,10 @@ pub fn everywhere(kernel: &Kernel, bytes: &[u8], size: usize) -> Vec<u8> {
     let mut record = [0; WORDS];
     let program = Program::decode(&checked.kernel).expect("it decodes");
     assert_eq!(lowered, launch(&program, Some(&mut record)), "checked");
+    // Passes split its vector accesses.
+    let optimized = checked.optimized().expect("passes take it");
+    let program = Program::decode_optimized(&optimized).expect("it decodes");
+    assert_eq!(lowered, launch(&program, Some(&mut record)), "checked, after passes");
     assert_eq!(reported(&checked, &record), None);
     lowered
 }

@@ -12,9 +12,9 @@
 //!   an additional last parameter, which counts as an argument. Here, each check has a branch. The
 //!   pass [`report_merging`](crate::passes::report_merging) merges the branches of several checks.
 //!
-//! A misaligned vector access would destroy the context. So a vector access is split into parts of
-//! the alignment that `multiples` proves. If `requires` guarantees the full alignment, the access
-//! stays in one part.
+//! A misaligned vector access would destroy the context. So the optimized form splits a vector
+//! access into parts of the alignment that is proven (`alignment`). If `requires` guarantees the
+//! full alignment, the access stays in one part.
 //!
 //! Conditions that `facts` proves are not checked. One example is an index that a surrounding `if`
 //! compares with the same extent. Others are the index of a loop to the extent, and a thread index
@@ -32,6 +32,7 @@
 //! division by zero. Only the oracle does. Overflow in moving a view is not checked either, because
 //! each access after the move is checked.
 
+mod alignment;
 mod facts;
 mod multiples;
 
@@ -42,12 +43,11 @@ use crate::error::Errors;
 use crate::hir::{self, Instance, Monomorphic, Program};
 use crate::ir::record::MAX_VALUES;
 use crate::ir::{
-    self, Binary, Comparison, For, Guard, Inst, Label, Location, MAX_VECTOR_BYTES, Op, Region, Role, Type, Unary,
-    Value, Values,
+    self, Binary, Comparison, For, Guard, Inst, Label, Location, Op, Region, Role, Type, Unary, Value, Values,
 };
 use crate::passes::{self, Optimized};
+use alignment::split_unaligned;
 use facts::ValueFacts;
-use multiples::Multiples;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -146,16 +146,16 @@ impl CheckedKernel {
     /// The errors of [`passes::optimize`].
     pub fn optimized(&self) -> Result<Optimized, Errors> {
         let mut kernel = self.kernel.clone();
+        // Loops are unrolled and branches are still branches, so that most facts are known.
+        passes::run(&mut kernel, &[passes::FRONT, passes::SIMPLIFY])?;
+        split_unaligned(&mut kernel, self.program.as_deref());
         if let Some(program) = &self.program {
-            // Loops are unrolled and branches are still branches, so that most facts are known.
-            passes::run(&mut kernel, &[passes::FRONT, passes::SIMPLIFY])?;
             decide_exactly(&mut kernel, program, self.largest);
         }
         passes::optimize(kernel)
     }
 
     fn with(mut kernel: ir::Kernel, program: Option<Arc<Monomorphic>>) -> CheckedKernel {
-        let multiples = Multiples::of(&kernel, program.as_deref());
         let argument = kernel.parameters.iter().map(|p| p.argument + 1).max().unwrap_or(0);
         let mut name = "record".to_string();
         while kernel.parameters.iter().any(|p| p.name == name) {
@@ -168,7 +168,6 @@ impl CheckedKernel {
         let body = std::mem::take(&mut kernel.body);
         let mut guarder = CheckInserter {
             facts: ValueFacts::new(&kernel),
-            multiples,
             kernel,
             record,
             growth: 1,
@@ -190,7 +189,6 @@ impl CheckedKernel {
 struct CheckInserter {
     kernel: ir::Kernel,
     facts: ValueFacts,
-    multiples: Multiples,
     record: Value,
     /// The largest number of instructions that replace one.
     growth: usize,
@@ -311,18 +309,10 @@ impl CheckInserter {
                     };
                     *guard = Some(Guard { condition: inside, otherwise });
                 }
-                let part = self.aligned_part(place, *element, elements);
-                if part < elements {
-                    return self.load_apart(inst, part);
-                }
             }
             Op::Store { place, element, values, guard } => {
                 if let Some(inside) = self.access(place, *element, values.len() as u32, *guard, at) {
                     *guard = Some(inside);
-                }
-                let part = self.aligned_part(place, *element, values.len() as u32);
-                if part < values.len() as u32 {
-                    return self.store_apart(inst, part);
                 }
             }
             Op::CopyAsync(copy) => {
@@ -519,31 +509,6 @@ impl CheckInserter {
         if self.kernel.ty(value) == USIZE { value } else { self.emit(Op::Cast(value), USIZE, at) }
     }
 
-    /// Returns the number of scalars of the largest aligned parts of an access to `n` of them.
-    fn aligned_part(&self, place: &ir::AccessPlace, element: Scalar, n: u32) -> u32 {
-        let align = self.multiples.alignment(&self.kernel, place, element);
-        // All parts but the first begin at a multiple of their size from the first.
-        let most = if align == MAX_VECTOR_BYTES { n } else { (align / element.bytes()).max(1) };
-        let whole = 1 << n.trailing_zeros().min(u32::BITS - 1);
-        most.min(whole)
-    }
-
-    /// Loads parts of `n` scalars: a misaligned vector load would destroy the context.
-    fn load_apart(&mut self, inst: Inst, n: u32) {
-        let Op::Load { place, element, policy, guard } = &inst.op else { return };
-        let n = n as usize;
-        for (part, results) in inst.results.chunks(n).enumerate() {
-            let first = part * n;
-            let place = self.element(place, *element, first as u32, inst.location);
-            let guard = guard.as_ref().map(|g| Guard {
-                condition: g.condition,
-                otherwise: g.otherwise[first..first + results.len()].iter().copied().collect(),
-            });
-            let op = Op::Load { place, element: *element, policy: *policy, guard };
-            self.push(Inst { op, results: results.iter().copied().collect(), location: inst.location });
-        }
-    }
-
     /// Performs an atomic operation in the lanes that are `inside`; the others get 0.
     fn atomic_inside(&mut self, inside: Value, mut inst: Inst, element: Scalar) {
         let (at, ty) = (inst.location, Type::Scalar(element));
@@ -555,43 +520,6 @@ impl CheckInserter {
         let nothing = Inst { op: Op::Yield(zeros), results: Values::new(), location: at };
         let otherwise = Region { parameters: Values::new(), insts: vec![nothing] };
         self.push(Inst { op: Op::If { condition: inside, then, otherwise }, results, location: at });
-    }
-
-    /// Stores parts of `n` scalars.
-    fn store_apart(&mut self, inst: Inst, n: u32) {
-        let Op::Store { place, element, values, guard } = &inst.op else { return };
-        for (part, values) in values.chunks(n as usize).enumerate() {
-            let place = self.element(place, *element, part as u32 * n, inst.location);
-            let op = Op::Store { place, element: *element, values: values.iter().copied().collect(), guard: *guard };
-            self.push(Inst { op, results: Values::new(), location: inst.location });
-        }
-    }
-
-    /// Returns the place of the `i`th scalar of an access.
-    fn element(&mut self, place: &ir::AccessPlace, element: Scalar, i: u32, at: Location) -> ir::AccessPlace {
-        let mut place = place.clone();
-        let (last, within) = match &mut place {
-            ir::AccessPlace::Global { dims, within, .. } | ir::AccessPlace::Dynamic { dims, within, .. } => {
-                (dims.last_mut().map(|d| &mut d.index), within)
-            }
-            ir::AccessPlace::Shared { indices, within, .. } => (indices.last_mut(), within),
-            ir::AccessPlace::Address { offset, .. } => {
-                *offset += (i * element.bytes()) as i32;
-                return place;
-            }
-        };
-        let mut skipped = i;
-        if let Some(within) = within {
-            within.offset += i * element.bytes();
-            // Continues with the following elements.
-            skipped = if within.indices.is_empty() { within.offset / within.bytes } else { 0 };
-            within.offset -= skipped * within.bytes;
-        }
-        if let Some(index) = last.filter(|_| skipped > 0) {
-            let skipped = self.constant(USIZE, skipped.into(), at);
-            *index = self.emit(Op::Binary(Binary::WrappingAdd, *index, skipped), USIZE, at);
-        }
-        place
     }
 
     /// Checks the indices of an access to `n` scalars. Returns the condition under which the access

@@ -1,4 +1,4 @@
-//! Known powers of two that divide the integers and addresses of a lowered kernel.
+//! Known powers of two that divide the integers and addresses of a kernel.
 //!
 //! The checked form keeps a vector access whole only if its address is a multiple of its bytes in
 //! every launch. A launch guarantees facts about its arguments. Wrapping modulo 2³² does not change
@@ -42,7 +42,8 @@ struct NamedConstruct {
 }
 
 impl Multiples {
-    /// Analyzes a lowered kernel, whose launches meet the contract of `program`, if that is known.
+    /// Analyzes a kernel whose accesses name indices, not addresses. Launches meet the contract of
+    /// `program`, if that is known.
     pub fn of(kernel: &Kernel, program: Option<&Monomorphic>) -> Multiples {
         let mut multiples = Multiples {
             exponents: vec![ZERO; kernel.values.len()],
@@ -226,7 +227,10 @@ impl Multiples {
                 left.saturating_sub(constant.unwrap_or(0))
             }
             // The low zeros of the operand stay.
-            Binary::Shl | Binary::WrappingShl => left,
+            Binary::Shl | Binary::WrappingShl => match constant {
+                Some(shift) if shift < ZERO => (left + shift).min(ZERO),
+                _ => left,
+            },
             _ => 0,
         }
     }
