@@ -304,6 +304,18 @@ fn conditions_that_the_contract_decides_are_not_checked() {
 }
 
 #[test]
+fn vectors_at_indices_from_arrays_stay_whole() {
+    let views = || [view(&[3, 136], &[136, 1], 408), view(&[3, 136], &[136, 1], 408)];
+    assert_eq!(agreed(wrong::by_arrays::ARTIFACT, 3, &views()), None);
+    let (_, ptx) = recorded(wrong::by_arrays::ARTIFACT, u32::MAX);
+    assert!(ptx.contains("ld.global.nc.v4.f32") && ptx.contains("st.global.v4.f32"), "{ptx}");
+    // Every second of these vectors begins at 8 bytes after a multiple of 16.
+    assert_eq!(agreed(wrong::by_arrays_of_pairs::ARTIFACT, 3, &views()), None);
+    let (_, ptx) = recorded(wrong::by_arrays_of_pairs::ARTIFACT, u32::MAX);
+    assert!(ptx.contains("ld.global.nc.v2.f32") && !ptx.contains(".v4.f32"), "{ptx}");
+}
+
+#[test]
 fn sums_that_may_wrap_prove_nothing() {
     let slices = || [slice(32), slice(32)];
     let run = |from: u32| {
@@ -388,6 +400,29 @@ fn grids_that_a_device_function_chooses_are_known() {
         assert_eq!(found.map(|finding| finding.check), (copies > 2).then_some(Check::OutOfBounds));
     }
     assert_eq!(recorded(wrong::in_chosen_grid::ARTIFACT, MODERATE_ARGUMENT_LIMIT).0, 0);
+}
+
+#[test]
+fn rows_of_a_folded_grid_are_known() {
+    for [rows, columns] in [[1, 40], [5, 40], [7, 32], [9, 100]] {
+        let y = || [view(&[rows, columns], &[columns, 1], (rows * columns) as usize)];
+        let blocks = columns.div_ceil(32) * rows;
+        assert_eq!(agreed(wrong::in_folded_grid::ARTIFACT, blocks, &y()), None);
+        let found = agreed(wrong::beyond_folded_grid::ARTIFACT, blocks, &y());
+        assert_eq!(found.map(|finding| finding.check), (rows > 4).then_some(Check::OutOfBounds));
+    }
+    assert_eq!(recorded(wrong::in_folded_grid::ARTIFACT, MODERATE_ARGUMENT_LIMIT).0, 0);
+}
+
+#[test]
+fn inverted_bits_are_bounded() {
+    for n in [0, 7, 30, 60] {
+        assert_eq!(agreed(wrong::by_inverted_bit::ARTIFACT, 1, &[Argument::Number(n), slice(64)]), None);
+    }
+    assert_eq!(recorded(wrong::by_inverted_bit::ARTIFACT, MODERATE_ARGUMENT_LIMIT).0, 0);
+    assert_eq!(agreed(wrong::by_high_inverted_bit::ARTIFACT, 1, &[Argument::Number(10), slice(62)]), None);
+    let found = agreed(wrong::by_high_inverted_bit::ARTIFACT, 1, &[Argument::Number(60), slice(62)]);
+    assert_eq!(found.map(|finding| finding.check), Some(Check::OutOfBounds));
 }
 
 /// Checks grids whose branches divide: a fact that follows from a division holds in its own branch

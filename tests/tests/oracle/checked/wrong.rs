@@ -247,6 +247,40 @@ pub fn unaligned(x: View<f32, 2>, y: ViewMut<f32, 2>) {
     }
 }
 
+/// Copies rows of `x`. The indices pass through an array of arrays.
+#[kernel(block = 32, grid = y.rows())]
+#[requires(x.rows() == y.rows(), x.cols() == y.cols(), x.cols() % 4 == 0, x.aligned(4), y.aligned(4))]
+pub fn by_arrays(x: View<f32, 2>, y: ViewMut<f32, 2>) {
+    let mut at = [[0usize; 2]; 2];
+    for s in unroll(0..2) {
+        at[s] = [block::x(), (32 * s + thread::x()) * 4];
+    }
+    for s in unroll(0..2) {
+        let [row, i] = at[s];
+        if i < y.cols() {
+            let four: [f32; 4] = x.load((row, i));
+            y.store((row, i), four);
+        }
+    }
+}
+
+/// Loads vectors at multiples of two elements. The indices pass through an array of arrays.
+#[kernel(block = 32, grid = y.rows())]
+#[requires(x.rows() == y.rows(), x.cols() == y.cols(), x.cols() % 4 == 0, x.aligned(4), y.aligned(4))]
+pub fn by_arrays_of_pairs(x: View<f32, 2>, y: ViewMut<f32, 2>) {
+    let mut at = [[0usize; 2]; 2];
+    for s in unroll(0..2) {
+        at[s] = [block::x(), (32 * s + thread::x()) * 2];
+    }
+    for s in unroll(0..2) {
+        let [row, i] = at[s];
+        if i + 4 <= y.cols() {
+            let four: [f32; 4] = x.load((row, i));
+            y[(row, i / 2)] = four[0] + four[3];
+        }
+    }
+}
+
 /// Compares a sum that may wrap with the extent, and then relies on the summands.
 #[kernel(block = 32, grid = 1)]
 #[requires(x.len() == y.len())]
@@ -414,4 +448,56 @@ pub fn beyond_chosen_grid(copies: usize, y: &mut [f32]) {
     if thread::x() == 0 {
         y[at * 32] = 1.0;
     }
+}
+
+#[device]
+fn tiles_along_x(across: usize, rows: usize) -> usize {
+    if rows > 4 { across * rows } else { across }
+}
+
+#[device]
+fn rows_along_y(rows: usize) -> usize {
+    if rows > 4 { 1 } else { rows }
+}
+
+/// Stores to a row, of which a grid with more than four is folded along x.
+#[kernel(block = 32, grid = (tiles_along_x(y.cols().div_ceil(32), y.rows()), rows_along_y(y.rows())))]
+pub fn in_folded_grid(y: ViewMut<f32, 2>) {
+    let across = y.cols().div_ceil(32);
+    let at = block::x();
+    let [tile, row] = if at < across { [at, block::y()] } else { [at % across, at / across] };
+    let i = tile * 32 + thread::x();
+    if i < y.cols() {
+        y[(row, i)] = 1.0;
+    }
+}
+
+/// Stores to the next row, which the last row of a folded grid lacks.
+#[kernel(block = 32, grid = (tiles_along_x(y.cols().div_ceil(32), y.rows()), rows_along_y(y.rows())))]
+pub fn beyond_folded_grid(y: ViewMut<f32, 2>) {
+    let across = y.cols().div_ceil(32);
+    let at = block::x();
+    let [tile, row] = if at < across { [at, block::y()] } else { [at % across, at / across + 1] };
+    let i = tile * 32 + thread::x();
+    if i < y.cols() {
+        y[(row, i)] = 1.0;
+    }
+}
+
+/// Stores to elements whose index has an inverted bit.
+#[kernel(block = 32, grid = 1)]
+#[requires(y.len() == 64, n <= 60)]
+pub fn by_inverted_bit(n: usize, y: &mut [f32]) {
+    let first = (n + thread::x()).min(60);
+    y[first ^ 8] = 1.0;
+    y[(first ^ 4) / 2] = 2.0;
+}
+
+/// Stores to elements whose index has an inverted bit. The bit of 2 leads beyond the last element.
+#[kernel(block = 32, grid = 1)]
+#[requires(y.len() == 62)]
+pub fn by_high_inverted_bit(n: usize, y: &mut [f32]) {
+    let first = (n + thread::x()).min(60);
+    y[first ^ 1] = 1.0;
+    y[first ^ 2] = 2.0;
 }

@@ -20,6 +20,10 @@ impl SymbolicAnalysis<'_> {
                 self.assume_facts(inequalities(Comparison::Le, &blocks, &max));
             }
             let values = std::mem::take(&mut self.table.grid_cases[axis]);
+            if let Some(exact) = &mut self.exact {
+                let limits = values.iter().map(|case| case.value.clone());
+                exact.block_limits[axis] = limits.filter(|limit| limit.as_constant().is_none()).collect();
+            }
             self.assume_grid_cases(&block, &values, &max);
         }
     }

@@ -13,6 +13,8 @@ pub struct ExactState {
     pub distinctions: usize,
     /// Sets of cases. At this point, one case of each set holds.
     pub cases: Vec<Cases>,
+    /// The possible numbers of blocks along each axis that has several, without constants.
+    pub block_limits: [Vec<Polynomial>; 3],
     /// The outcomes of decided comparisons and of constants.
     pub outcomes: HashMap<Value, bool>,
     /// Polynomials that are ≥ 0 here unless a violation is already recorded. A proof may use these

@@ -12,7 +12,7 @@ pub use comparison::{
     Cases, cases_of_both, cases_of_unequal, comparison_where, inequalities, informative_cases, unknown_case,
 };
 pub use infeasible::{is_infeasible, is_infeasible_stepwise};
-pub use polynomial::{LinearVariable, Polynomial};
+pub use polynomial::{LinearVariable, Monomial, Polynomial};
 
 #[cfg(test)]
 mod test_support {

@@ -90,6 +90,7 @@ impl SymbolicAnalysis<'_> {
                 self.remainders.insert(result, operands);
                 self.binary_with_constant(Binary::Rem, a, n + 1)
             }),
+            (Binary::Xor, n) => n.filter(|n| n.count_ones() == 1).and_then(|n| self.with_inverted_bit(a, n)),
             _ => {
                 let (a, b) = (self.number(a), self.number(b));
                 if is_division(operator) {
@@ -109,6 +110,14 @@ impl SymbolicAnalysis<'_> {
     fn binary_with_constant(&mut self, operator: Binary, a: Value, n: i128) -> Option<Polynomial> {
         let a = self.number(a);
         self.table.binary(operator, &a, &Polynomial::constant(n))
+    }
+
+    /// Returns `a` with the bit of value n inverted: a + n − 2n · (⌊a / n⌋ mod 2).
+    fn with_inverted_bit(&mut self, a: Value, n: i128) -> Option<Polynomial> {
+        let a = self.number(a);
+        let quotient = self.table.quotient(&a, &Polynomial::constant(n))?;
+        let bit = self.table.binary(Binary::Rem, &quotient, &Polynomial::constant(2))?;
+        Some(a.plus_constant(n).plus_multiple(&bit, -2 * n))
     }
 
     /// Returns the polynomial of an index or extent of threads or blocks.
@@ -176,16 +185,32 @@ impl SymbolicAnalysis<'_> {
         }
         let number = self.number(result);
         self.table.select(&number, selected);
-        let Some(ConditionDefinition::Compare(Comparison::Lt, a, limit)) = self.conditions.get(&condition).copied()
-        else {
-            return;
-        };
-        if self.number(a) == self.number(yes) {
+        let yes = self.number(yes);
+        let mut limits = self.block_limits(&yes);
+        if let Some(ConditionDefinition::Compare(Comparison::Lt, a, limit)) = self.conditions.get(&condition).copied()
+            && self.number(a) == yes
+        {
             let limit = self.number(limit);
+            limits.retain(|known| *known != limit);
+            limits.push(limit);
+        }
+        for limit in limits {
             let beyond = inequalities(Comparison::Ge, &number, &limit);
             if self.may_eliminate() && self.cannot_hold(&beyond, super::MAX_SELECT_SPLITS) {
                 self.facts.extend(inequalities(Comparison::Lt, &number, &limit));
             }
+        }
+    }
+
+    /// Returns the possible numbers of blocks along an axis, if `number` is the block's index along
+    /// this axis. A kernel whose grid is folded along x selects this index, or computes it.
+    fn block_limits(&self, number: &Polynomial) -> Vec<Polynomial> {
+        let origin = number.as_variable().map(|variable| self.table.origin(variable));
+        match (origin, &self.exact) {
+            (Some(VariableOrigin::Special(Special::Block(axis))), Some(exact)) => {
+                exact.block_limits[usize::from(*axis)].clone()
+            }
+            _ => Vec::new(),
         }
     }
 }
