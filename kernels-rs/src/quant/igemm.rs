@@ -84,46 +84,60 @@ fn pick<T: Number>(of: &[T], otherwise: T, batch: usize, n: usize, i: usize) -> 
     }
 }
 
-/// Subtracts the terms of zero points from sums at `at` of row `row`. Returns the sums unchanged if
-/// there are no zero points.
+/// Returns the zero points of 4 columns from `at` on, Σ b − K·z_b of each, and their scales. The
+/// sums are read only if A has zero points. With `V` = 1 the last columns may not exist.
 #[device]
-fn centered<C: Output, const N: usize>(
-    sum: [i32; N],
+fn of_columns<C: Output, const V: usize>(
     batch: usize,
-    row: usize,
     at: usize,
     depth: usize,
     c: ViewMut<C, 3>,
+    scale_b: &[f32],
     zero_a: &[i32],
-    sums_a: View<i32, 2>,
     zero_b: &[i32],
     sums_b: View<i32, 2>,
-) -> [i32; N] {
-    let mut sum = sum;
-    let za = pick(zero_a, 0, batch, c.dim(1), row);
-    for j in unroll(0..N) {
-        let zb = pick(zero_b, 0, batch, c.dim(2), at + j);
-        if !zero_a.is_empty() {
-            let of_col = sums_b[(batch, at + j)].wrapping_sub((depth as i32).wrapping_mul(zb));
-            sum[j] = sum[j].wrapping_sub(za.wrapping_mul(of_col));
-        }
-        if !zero_b.is_empty() {
-            sum[j] = sum[j].wrapping_sub(zb.wrapping_mul(sums_a[(batch, row)]));
+) -> ([i32; 4], [i32; 4], [f32; 4]) {
+    let (mut zeros, mut sums, mut scales) = ([0i32; 4], [0i32; 4], [1.0f32; 4]);
+    for j in unroll(0..4) {
+        if V > 1 || at + j < c.dim(2) {
+            zeros[j] = pick(zero_b, 0, batch, c.dim(2), at + j);
+            if !zero_a.is_empty() {
+                sums[j] = sums_b[(batch, at + j)].wrapping_sub((depth as i32).wrapping_mul(zeros[j]));
+            }
+            if C::HAS_SCALE {
+                scales[j] = pick(scale_b, 1.0, batch, c.dim(2), at + j);
+            }
         }
     }
-    sum
+    (zeros, sums, scales)
 }
 
-/// Converts sums at `at` of row `row` to elements of C.
+/// Returns the zero point of a row, the sum of its elements, and its scale. The sum is read only if
+/// B has zero points.
+#[device]
+fn of_row<C: Output>(
+    batch: usize,
+    row: usize,
+    c: ViewMut<C, 3>,
+    scale_a: &[f32],
+    zero_a: &[i32],
+    zero_b: &[i32],
+    sums_a: View<i32, 2>,
+) -> (i32, i32, f32) {
+    let za = pick(zero_a, 0, batch, c.dim(1), row);
+    let sum = if zero_b.is_empty() { 0 } else { sums_a[(batch, row)] };
+    (za, sum, if C::HAS_SCALE { pick(scale_a, 1.0, batch, c.dim(1), row) } else { 1.0 })
+}
+
+/// Converts scaled sums at `at` of row `row` to elements of C.
 #[device]
 fn finish<C: Output, E: Epilogue, const N: usize>(
     sum: [i32; N],
+    scale: [f32; N],
     batch: usize,
     row: usize,
     at: usize,
     c: ViewMut<C, 3>,
-    scale_a: &[f32],
-    scale_b: &[f32],
     inverse: f32,
     zero: f32,
     epilogue: E,
@@ -131,9 +145,8 @@ fn finish<C: Output, E: Epilogue, const N: usize>(
     let mut out = [C::from_sum(0); N];
     if C::HAS_SCALE {
         let mut x = [0.0f32; N];
-        let sa = pick(scale_a, 1.0, batch, c.dim(1), row);
         for j in unroll(0..N) {
-            x[j] = sa * pick(scale_b, 1.0, batch, c.dim(2), at + j) * sum[j] as f32;
+            x[j] = scale[j] * sum[j] as f32;
         }
         let x = epilogue.apply(x, [batch, row, at]);
         for j in unroll(0..N) {
@@ -221,22 +234,35 @@ pub fn igemm<
     let bb = if TB { b.at(batch).offset((col0, 0)) } else { b.at(batch).offset((0, col0)) };
     let acc = product::<BM, BN, QM, QN, V, TA, TB, LA, LB>(ab, bb, depth, row, col);
 
+    let mut columns = [([0i32; 4], [0i32; 4], [1.0f32; 4]); QN];
+    for q in unroll(0..QN) {
+        let at = col0 + col + 32 * q;
+        if at < c.dim(2) {
+            columns[q] = of_columns::<C, V>(batch, at, depth, c, scale_b, zero_a, zero_b, sums_b);
+        }
+    }
     for i in unroll(0..4 * QM) {
         let r = row0 + row + i / 4 * 16 + i % 4;
         if r < c.dim(1) {
+            let (za, sum_a, sa) = of_row(batch, r, c, scale_a, zero_a, zero_b, sums_a);
             for q in unroll(0..QN) {
                 let at = col0 + col + 32 * q;
+                let (zb, sum_b, sb) = columns[q];
+                let mut sum = acc[i / 4][q][i % 4];
+                if !zero_a.is_empty() || !zero_b.is_empty() {
+                    for j in unroll(0..4) {
+                        sum[j] = sum[j].wrapping_sub(za.wrapping_mul(sum_b[j])).wrapping_sub(zb[j].wrapping_mul(sum_a));
+                    }
+                }
+                let scale = sb.map(|sb| sa * sb);
                 if V == 1 {
                     for j in unroll(0..4) {
                         if at + j < c.dim(2) {
-                            let sum = [acc[i / 4][q][i % 4][j]];
-                            let sum = centered(sum, batch, r, at + j, depth, c, zero_a, sums_a, zero_b, sums_b);
-                            finish(sum, batch, r, at + j, c, scale_a, scale_b, inverse, zero, epilogue);
+                            finish([sum[j]], [scale[j]], batch, r, at + j, c, inverse, zero, epilogue);
                         }
                     }
                 } else if at < c.dim(2) {
-                    let sum = centered(acc[i / 4][q][i % 4], batch, r, at, depth, c, zero_a, sums_a, zero_b, sums_b);
-                    finish(sum, batch, r, at, c, scale_a, scale_b, inverse, zero, epilogue);
+                    finish(sum, scale, batch, r, at, c, inverse, zero, epilogue);
                 }
             }
         }
