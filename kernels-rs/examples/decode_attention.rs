@@ -159,6 +159,8 @@ pub fn decode<T: Float, const D: usize, const G: usize, const LPK: usize>(
     tolerance(o(relative = 1e-3, absolute = 1e-5)), // an ulp of f16
     writes(o = once),
 )]
+#[requires(part_ml.dim(0) == part_o.dim(0), part_ml.dim(1) == part_o.dim(1), part_ml.dim(2) == part_o.dim(2),
+           part_o.dim(3) == D, part_ml.dim(3) == 2, o.dim(2) == D, part_o.aligned(4), part_ml.aligned(2), o.aligned(4))]
 pub fn decode_combine<T: Float, const D: usize>(part_o: View<f32, 4>, part_ml: View<f32, 4>, o: ViewMut<T, 3>) {
     const { assert!(D % 4 == 0 && D <= 128) }; // four elements a lane
     let (head, batch) = (block::x(), block::y());
