@@ -8,7 +8,7 @@ use kernels_rs::rotary::{PairLayout, Rotary};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use runtime::{Device, Event, RecordedLaunches};
+use runtime::{Device, DeviceBuffer, Event, RecordedLaunches};
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::fmt;
@@ -83,12 +83,15 @@ pub struct Opened {
     pub recording: FunctionRecording,
     /// Tables of rotary embeddings. None is dropped, because recorded launches read them.
     rotary: Lock<Vec<(RotaryKey, Arc<Rotary>)>>,
+    /// Frequencies of rotary embeddings, by their bits.
+    frequencies: Lock<Vec<(Vec<u32>, Arc<DeviceBuffer<f32>>)>>,
 }
 
 /// The layout, the bits of the frequencies, and the axes.
 type RotaryKey = (PairLayout, Vec<u32>, Vec<u32>);
 
-/// The maximum number of rotary tables. A model has one table, or one for each kind of layer.
+/// The maximum number of rotary tables, and of lists of frequencies. A model has one, or one for
+/// each kind of layer.
 const MAX_ROTARY_TABLES: usize = 64;
 
 /// The recording of a function's launches.
@@ -197,13 +200,15 @@ impl Opened {
             later: Lock::default(),
             recording: FunctionRecording::default(),
             rotary: Lock::default(),
+            frequencies: Lock::default(),
         })
     }
 
     /// Returns whether another thread was in a call when the process forked.
     pub fn is_held(&self) -> bool {
-        let Opened { calls, later, recording, rotary, .. } = self;
-        fork::is_held(calls) || fork::is_held(later) || fork::is_held(&recording.0) || fork::is_held(rotary)
+        let Opened { calls, later, recording, rotary, frequencies, .. } = self;
+        let in_call = fork::is_held(calls) || fork::is_held(later) || fork::is_held(&recording.0);
+        in_call || fork::is_held(rotary) || fork::is_held(frequencies)
     }
 
     /// Submits work to the stream and waits for it.
@@ -292,6 +297,20 @@ impl Opened {
             self.recording.note(None);
         }
         Ok(table)
+    }
+
+    /// Returns frequencies in memory of the device, uploaded at first use.
+    pub fn frequencies(&self, frequencies: &[f32]) -> runtime::Result<Arc<DeviceBuffer<f32>>> {
+        let key: Vec<_> = frequencies.iter().map(|f| f.to_bits()).collect();
+        let mut lists = self.frequencies.lock();
+        if let Some((_, list)) = lists.iter().find(|(known, _)| *known == key) {
+            return Ok(list.clone());
+        }
+        let list = Arc::new(self.device.upload(frequencies)?);
+        if lists.len() < MAX_ROTARY_TABLES {
+            lists.push((key, list.clone()));
+        }
+        Ok(list)
     }
 
     /// Drops the buffers of a submitted call after its work, without waiting for it.

@@ -318,6 +318,21 @@ def gradients_beside_finite_differences():
             heads(x)[:, :1], heads(x)[:, 1:], heads(x)[:, 1:], blocks=mask, strict=True
         ),
         "transpose": lambda x: kernels_rs.transpose(x, strict=True),
+        "attention with limited logits": lambda x: kernels_rs.attention(
+            heads(x), heads(x), heads(x), softcap=1.0, strict=True
+        ),
+        "attention with slopes": lambda x: kernels_rs.attention(
+            heads(x), heads(x), heads(x), causal=True, alibi=torch.tensor([0.5, 0.1], device="cuda"), strict=True
+        ),
+        "attention with a bias": lambda x: kernels_rs.attention(
+            heads(x), heads(x), heads(x), bias=torch.eye(3, device="cuda"), strict=True
+        ),
+        "attention of a padded batch": lambda x: kernels_rs.attention(
+            heads(x), heads(x), heads(x), lengths=torch.tensor([2], device="cuda"), strict=True
+        ),
+        "attention of a packed batch": lambda x: kernels_rs.attention(
+            heads(x), heads(x), heads(x), offsets=torch.tensor([0, 1, 3], device="cuda"), strict=True
+        ),
         "sum": lambda x: kernels_rs.sum(x, 0, strict=True),
         "mean": lambda x: kernels_rs.mean(x, strict=True),
         "norm": lambda x: kernels_rs.norm(x, 2, -1, strict=True),
@@ -333,6 +348,63 @@ def gradients_beside_finite_differences():
             warnings.simplefilter("ignore")
             assert torch.autograd.gradcheck(function, (x,), eps=2**-6, atol=1e-2, rtol=2e-2, nondet_tol=1e-6), name
     return f"gradcheck of {len(functions)} functions"
+
+
+@check
+def attention_in_all_forms():
+    """Compares scores, batches of sequences, and caches of integers with float64."""
+    import torch
+
+    torch.manual_seed(4)
+    said = {}
+
+    def near(name, found, expected, tolerance):
+        error = ((found - expected).abs() / (1 + expected.abs())).max().item()
+        said[name] = max(error, said.get(name, 0))
+        assert error <= tolerance, f"{name}: {error}"
+
+    def exact(score, *operands):
+        q, k, v = (x.double() for x in operands)
+        return score(q @ k.mT / 8).softmax(-1) @ v
+
+    behind = torch.arange(200, device="cuda")[:, None] + 100 - torch.arange(300, device="cuda")
+    # Later steps may repeat the launches of the first.
+    for step in range(3):
+        q, k, v = (torch.randn(2, 4, n, 64, device="cuda") for n in (200, 300, 300))
+        slopes, bias = torch.rand(4, device="cuda"), torch.randn(2, 1, 200, 300, device="cuda")
+        y = kernels_rs.attention(q, k, v, softcap=2.0, strict=True)
+        near("softcap", y, exact(lambda x: 2 * (x / 2).tanh(), q, k, v), 2e-3)
+        y = kernels_rs.attention(q, k, v, alibi=slopes, strict=True)
+        near("alibi", y, exact(lambda x: x - slopes.double()[:, None, None] * behind, q, k, v), 1e-5)
+        y = kernels_rs.attention(q, k, v, bias=bias, strict=True)
+        near("bias", y, exact(lambda x: x + bias, q, k, v), 1e-5)
+        lengths = torch.tensor([150 + step, 200], device="cuda"), torch.tensor([180, 300 - step], device="cuda")
+        y = kernels_rs.attention(q, k, v, lengths=lengths, strict=True)
+        for i, (n, m) in enumerate(((150 + step, 180), (200, 300 - step))):
+            one = exact(lambda x: x, q[i, :, :n], k[i, :, :m], v[i, :, :m])
+            near("padded", y[i, :, :n], one, 1e-5)
+        assert not y[0, :, 150 + step :].any()
+        packed = [x.transpose(0, 1).reshape(1, 4, -1, 64) for x in (q, k, v)]
+        offsets = torch.tensor([0, 200, 400], device="cuda"), torch.tensor([0, 300, 600], device="cuda")
+        y = kernels_rs.attention(*packed, offsets=offsets, longest=(200, 300), strict=True)
+        near("packed", torch.cat(y.split(200, 2)), exact(lambda x: x, q, k, v), 1e-5)
+    one, new = torch.randn(2, 8, 64, device="cuda"), torch.randn(2, 2, 4, 64, device="cuda")
+    for name, kind, scales, tolerance in (
+        ("int8", (64, torch.int8), ((), torch.float32), 0.03),
+        ("q8_0", (64, torch.int8), ((2,), torch.float16), 0.03),
+        ("q4_0", (8, torch.int32), ((2,), torch.float16), 0.6),
+    ):
+        caches = torch.zeros(2, 2, 4, 32, kind[0], dtype=kind[1], device="cuda")
+        scales = torch.zeros(2, 2, 4, 32, *scales[0], dtype=scales[1], device="cuda")
+        lengths, exact_caches = torch.zeros(2, dtype=torch.int64, device="cuda"), torch.zeros(2, 2, 4, 32, 64, device="cuda")
+        for _ in range(20):
+            rotated = kernels_rs.cache_append(one, *new, *caches, lengths, scales=tuple(scales))
+            kernels_rs.cache_append(one, *new, *exact_caches, lengths)
+            lengths = lengths + 1
+            new = new.roll(1, -1)
+        found = kernels_rs.decode(rotated, *caches, lengths, scales=tuple(scales))
+        near(name, found, kernels_rs.decode(rotated, *exact_caches, lengths).double(), tolerance)
+    return ", ".join(f"{name} {error:.1e}" for name, error in said.items())
 
 
 @check
@@ -831,6 +903,7 @@ def cost_of_an_operator():
     lengths = torch.tensor([200, 300], device="cuda", dtype=torch.int32)
     timed("cache_append", lambda: kernels_rs.cache_append(token, token, token, *caches, lengths), 500)
     timed("decode", lambda: kernels_rs.decode(token, *caches, lengths), 500)
+    timed("attention with limited logits", lambda: kernels_rs.attention(q, k, v, softcap=30.0))
     ones = torch.ones_like(x)
 
     def backward(function):

@@ -199,6 +199,128 @@ def test_attention_of_blocks(to, block):
         kernels_rs.BlockMask(seen, queries, keys, block=32)
 
 
+def attended(q, k, v, score=lambda x, behind: x, causal=False):
+    """Computes attention of (heads, tokens, size) by its definition, and zeros for a query that sees no key."""
+    q, k, v = (wide(x) for x in (q, k, v))
+    behind = np.arange(q.shape[1])[:, None] + k.shape[1] - q.shape[1] - np.arange(k.shape[1])
+    logits = score(q @ k.repeat(len(q) // len(k), 0).swapaxes(-1, -2) / q.shape[-1] ** 0.5, behind)
+    logits = np.where((behind < 0) & causal, -np.inf, logits)
+    e = np.exp(logits - np.maximum(logits.max(-1, keepdims=True, initial=-1e9), -1e9))
+    total = e.sum(-1, keepdims=True)
+    return np.divide(e, total, out=np.zeros_like(e), where=total > 0) @ v.repeat(len(q) // len(v), 0)
+
+
+@pytest.mark.parametrize("dtype,tolerance", [(np.float32, 1e-5), (np.float16, 2e-3)])
+def test_attention_with_a_score(to, dtype, tolerance):
+    q, k, v = (normal(2, heads, n, 16, dtype=dtype) for heads, n in ((4, 70), (2, 90), (2, 90)))
+
+    def expected(score, causal=False):
+        return np.stack([attended(q[i], k[i], v[i], lambda x, behind, i=i: score(x, behind, i), causal) for i in range(2)])
+
+    found = kernels_rs.attention(to(q), to(k), to(v), softcap=2.0)
+    close(found, expected(lambda x, behind, i: 2 * np.tanh(x / 2)), max(tolerance, 1e-4))
+    slopes = np.float32([0.5, 0.25, 0.125, 0])
+    found = kernels_rs.attention(to(q), to(k), to(v), causal=True, alibi=to(slopes))
+    close(found, expected(lambda x, behind, i: x - slopes[:, None, None] * behind, True), tolerance)
+    for shape in [(2, 4, 70, 90), (1, 4, 1, 90), (2, 1, 70, 90), (70, 90)]:
+        bias = normal(*shape)
+        bias[..., 3:9] = -np.inf
+        each = np.broadcast_to(bias, (2, 4, 70, 90))
+        found = kernels_rs.attention(to(q), to(k), to(v), bias=to(bias))
+        close(found, expected(lambda x, behind, i: x + each[i]), tolerance)
+    with pytest.raises(ValueError, match="`alibi` has 3 slopes, and the query 4 heads"):
+        kernels_rs.attention(to(q), to(k), to(v), alibi=to(slopes[:3]))
+    with pytest.raises(ValueError, match="`bias` has the extents"):
+        kernels_rs.attention(to(q), to(k), to(v), bias=to(normal(70, 1)))
+    with pytest.raises(ValueError, match="one of softcap, alibi and bias"):
+        kernels_rs.attention(to(q), to(k), to(v), alibi=to(slopes), softcap=1.0)
+    with pytest.raises(TypeError, match="attention takes an array, given list"):
+        kernels_rs.attention(to(q), to(k), to(v), alibi=[0.5, 0.25, 0.125, 0])
+
+
+@pytest.mark.parametrize("dtype", [np.uint32, np.int64])
+def test_attention_of_sequences_of_different_lengths(to, dtype):
+    q, k, v = (normal(3, 2, n, 16) for n in (80, 100, 100))
+    queries, keys = np.array([80, 3, 0], dtype), np.array([100, 70, 5], dtype)
+    slopes = np.float32([0.5, 0.25])
+    expected, of_slopes = np.zeros((2, 3, 2, 80, 16))
+    for i, (n, m) in enumerate(zip(queries, keys)):
+        rows = q[i, :, :n], k[i, :, :m], v[i, :, :m]
+        expected[i, :, :n] = attended(*rows, causal=True)
+        of_slopes[i, :, :n] = attended(*rows, lambda x, behind: x - slopes[:, None, None] * behind, True)
+    lengths = to(queries), to(keys)
+    close(kernels_rs.attention(to(q), to(k), to(v), causal=True, lengths=lengths), expected, 1e-5)
+    close(kernels_rs.attention(to(q), to(k), to(v), causal=True, lengths=lengths, alibi=to(slopes)), of_slopes, 1e-5)
+    # The same sequences in a packed batch, with a row before and after them.
+    packed = []
+    for x, lists in ((q, queries), (k, keys), (v, keys)):
+        parts = [normal(2, 1, 16), *(x[i, :, : lists[i]] for i in range(3)), normal(2, 1, 16)]
+        packed.append(to(np.concatenate(parts, 1)[None]))
+    offsets = [np.concatenate([[1], 1 + x.cumsum()]).astype(dtype) for x in (queries, keys)]
+    for longest in [None, (80, 100)]:
+        found = host(kernels_rs.attention(*packed, causal=True, offsets=tuple(map(to, offsets)), longest=longest))
+        for i, (start, stop) in enumerate(zip(offsets[0], offsets[0][1:])):
+            close(found[0, :, start:stop], expected[i, :, : queries[i]], 1e-5)
+        assert not found[0, :, 0].any() and not found[0, :, -1].any()
+    out = to(np.full((3, 2, 80, 16), 7, np.float32))
+    kernels_rs.attention(to(q), to(k), to(v), lengths=lengths, out=out)
+    assert (host(out)[1, :, 3:] == 7).all() and (host(out)[2] == 7).all()
+    with pytest.raises(ValueError, match="not both"):
+        kernels_rs.attention(*packed, lengths=lengths, offsets=lengths)
+
+
+def numbers_of(words, scales, format):
+    """Returns the numbers of a cache of integers as float64."""
+    if format == "q4_0":
+        words = words.view(np.uint32)[..., None] >> np.arange(0, 32, 4, dtype=np.uint32) & 15
+        words = ((words.astype(int) + 8) % 16 - 8).reshape(*words.shape[:-2], -1)
+    each = np.repeat(wide(scales), 32, -1) if scales.ndim == 4 else wide(scales)[..., None]
+    return words * each[..., : words.shape[-1]]
+
+
+@pytest.mark.parametrize("paged", [False, True])
+@pytest.mark.parametrize("format", ["int8", "q8_0", "q4_0"])
+def test_decoding_with_a_cache_of_integers(to, format, paged):
+    sequences, heads, groups, size, rows = 2, 4, 2, 48, 8
+    planes = (sequences, groups, rows) if not paged else (2 * sequences, groups, rows // 2)
+    kind, scale, limit = {
+        "int8": (np.zeros((*planes, size), np.int8), np.zeros(planes, np.float32), 127),
+        "q8_0": (np.zeros((*planes, size), np.int8), np.zeros((*planes, 2), np.float16), 127),
+        "q4_0": (np.zeros((*planes, size // 8), np.uint32), np.zeros((*planes, 2), np.float16), 8),
+    }[format]
+    caches, scales = [to(kind.copy()) for _ in "kv"], tuple(to(scale.copy()) for _ in "kv")
+    pages = np.array([[2, 0], [1, 3]], np.uint32) if paged else None
+    named = {"pages": to(pages) if paged else None, "scales": scales}
+    lengths = np.array([0, 3])
+    for _ in range(3):
+        q, k, v = (normal(sequences, n, size) for n in (heads, groups, groups))
+        rotated = kernels_rs.cache_append(to(q), to(k), to(v), *caches, to(lengths), **named)
+        close(rotated, wide(host(kernels_rs.rotary(q, lengths))), 2e-5)
+        turned = host(kernels_rs.rotary(k, lengths))
+        stored = [numbers_of(host(x), host(s), format) for x, s in zip(caches, scales)]
+        of_scales = [np.abs(wide(host(s))) for s in scales]
+        for i, length in enumerate(lengths):
+            at = (i, slice(None), length)
+            if paged:
+                at = (pages[i, length // (rows // 2)], slice(None), length % (rows // 2))
+            for exact, found, each in zip((turned[i], v[i]), stored, of_scales):
+                # Half a scale, or a whole one for the largest numbers of four bits.
+                step = np.repeat(each[at], 32, -1)[..., :size] if each.ndim == 4 else each[at][:, None]
+                assert (np.abs(found[at] - exact) <= (1 if limit == 8 else 0.51) * step + 1e-5).all()
+                assert np.abs(found[at]).max() > 0
+        found = kernels_rs.decode(rotated, *caches, to(lengths + 1), **named)
+        for i, length in enumerate(lengths + 1):
+            keys, values = stored
+            if paged:
+                keys, values = (np.concatenate([x[page] for page in pages[i]], 1)[None] for x in stored)
+            of_sequence = 0 if paged else i
+            of_step = wide(host(rotated))[i][:, None], keys[of_sequence][:, :length], values[of_sequence][:, :length]
+            close(host(found)[i], attended(*of_step)[:, 0], 2e-3)
+        lengths = lengths + 1
+    with pytest.raises(kernels_rs.Error, match="scales of the cache"):
+        kernels_rs.decode(rotated, *caches, to(lengths), **{**named, "scales": tuple(to(host(s)[:1]) for s in scales)})
+
+
 def test_each_call_has_its_frequencies(to):
     q, caches = normal(1, 2, 16), np.zeros((2, 1, 2, 9, 16), np.float32)
     for options in [{}, {"base": 50.0}, {"size": 8}, {"frequencies": [0.5]}, {}, {"base": 50.0}]:

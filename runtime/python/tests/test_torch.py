@@ -73,6 +73,38 @@ def blocked(q, k, v):
     return logits.softmax(-1) @ v
 
 
+def scored(q, k, v, score):
+    """Returns attention whose logits are a function of the products, and of the distances to the keys."""
+    k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
+    behind = torch.arange(q.shape[2])[:, None] + k.shape[2] - q.shape[2] - torch.arange(k.shape[2])
+    return score(q @ k.mT / q.shape[-1] ** 0.5, behind.to(q.device)).softmax(-1) @ v
+
+
+def sequences(q, k, v, spans, rows):
+    """Returns causal attention of each span (batch, queries, keys) of rows, and zeros between the spans."""
+    parts, at = [], 0
+    for batch, (start, stop), (first, end) in spans:
+        operands = q[batch : batch + 1, :, start:stop], *(x[batch : batch + 1, :, first:end] for x in (k, v))
+        at_row = batch * q.shape[2] + start
+        parts += [torch.zeros_like(operands[0])[:, :, :1].expand(-1, -1, at_row - at, -1), banded(*operands, FAR, 0)]
+        at = at_row + stop - start
+    parts.append(torch.zeros_like(parts[-1])[:, :, :1].expand(-1, -1, rows - at, -1))
+    whole = torch.cat(parts, 2)
+    return torch.cat(whole.split(q.shape[2], 2), 0)
+
+
+def listed(x, *numbers, dtype=torch.int64):
+    """Returns a tensor of numbers on the device of x."""
+    return torch.tensor(numbers, dtype=dtype, device=x.device)
+
+
+def bias_of(x):
+    """Returns a bias that is shared by the heads and leaves out some keys."""
+    bias = normal(2, 1, 5, 7, seed=30)
+    bias[0, 0, 1, 2:4] = bias[1, 0, 3, 0] = float("-inf")
+    return bias.to(x.device)
+
+
 # For each case: the function, its equivalent in PyTorch in float64, and the operands.
 CASES = {
     "softmax": (kernels_rs.softmax, lambda x: x.softmax(-1), [(3, 2, 37)]),
@@ -173,6 +205,36 @@ CASES = {
         lambda q, k, v: kernels_rs.attention(*(x.transpose(1, 2) for x in (q, k, v))),
         lambda q, k, v: banded(*(x.transpose(1, 2) for x in (q, k, v)), FAR, FAR),
         [(1, 9, 2, 8)] * 3,
+    ),
+    "attention with limited logits": (
+        lambda q, k, v: kernels_rs.attention(q, k, v, softcap=1.5),
+        lambda q, k, v: scored(q, k, v, lambda x, _: 1.5 * (x / 1.5).tanh()),
+        [(1, 2, 5, 8), (1, 1, 9, 8), (1, 1, 9, 8)],
+    ),
+    "attention with slopes": (
+        lambda q, k, v: kernels_rs.attention(q, k, v, causal=True, alibi=listed(q, 0.5, 0.25, dtype=torch.float32)),
+        lambda q, k, v: scored(
+            q,
+            k,
+            v,
+            lambda x, behind: (x - listed(q, 0.5, 0.25, dtype=x.dtype)[:, None, None] * behind).masked_fill(behind < 0, -1e300),
+        ),
+        [(1, 2, 4, 8), (1, 2, 6, 8), (1, 2, 6, 8)],
+    ),
+    "attention with a bias": (
+        lambda q, k, v: kernels_rs.attention(q, k, v, bias=bias_of(q)),
+        lambda q, k, v: scored(q, k, v, lambda x, _: x + bias_of(q)),
+        [(2, 2, 5, 8), (2, 2, 7, 8), (2, 2, 7, 8)],
+    ),
+    "attention of a padded batch": (
+        lambda q, k, v: kernels_rs.attention(q, k, v, causal=True, lengths=(listed(q, 3, 5), listed(q, 4, 6))),
+        lambda q, k, v: sequences(q, k, v, [(0, (0, 3), (0, 4)), (1, (0, 5), (0, 6))], 10),
+        [(2, 2, 5, 8), (2, 1, 6, 8), (2, 1, 6, 8)],
+    ),
+    "attention of a packed batch": (
+        lambda q, k, v: kernels_rs.attention(q, k, v, causal=True, offsets=listed(q, 0, 2, 6)),
+        lambda q, k, v: sequences(q, k, v, [(0, (0, 2), (0, 2)), (0, (2, 6), (2, 6))], 8),
+        [(1, 2, 8, 8)] * 3,
     ),
     "sum": (kernels_rs.sum, torch.sum, [(3, 2, 9)]),
     "sum of rows": (lambda x: kernels_rs.sum(x, -1), lambda x: x.sum(-1), [(3, 2, 9)]),
@@ -361,6 +423,7 @@ OPERATORS = {
     "rotary_tables": [(2, 3, 5, 8), torch.ones(1, 5, 8), torch.zeros(1, 5, 8), False],
     "fake_quantize": [(3, 9), torch.ones(3), 0, -3, 3],
     "attention": [(1, 2, 5, 8), (1, 1, 6, 8), (1, 1, 6, 8), True, None, None],
+    "scored_attention": [*[(2, 2, 5, 8)] * 3, *[None] * 4, None, 2.0, None, True, None, [2, 0]],
     "sum": [(3, 4, 5), 1, True],
     "mean": [(3, 4), None, False],
     "norm2": [(3, 4), 1, False],
@@ -612,6 +675,82 @@ def test_functions_take_parameters_with_and_without_gradients():
     assert torch.equal(weight.grad, torch.ones(5, 4))
     with pytest.raises(BufferError, match="require"):
         kernels_rs.cumsum(weight, out=torch.empty(5, 4))
+
+
+@pytest.mark.parametrize("on", DEVICES)
+def test_a_score_with_a_gradient_is_pytorch(on):
+    q = normal(1, 2, 4, 8).double().to(on)
+    bias, slopes = normal(2, 4, 4).double().to(on).requires_grad_(), normal(2, seed=2).double().to(on).requires_grad_()
+    kernels_rs.stats(reset=True)
+    for call, x in (
+        (lambda x: kernels_rs.attention(q, q, q, bias=x), bias),
+        (lambda x: kernels_rs.attention(q, q, q, alibi=x), slopes),
+    ):
+        assert torch.autograd.gradcheck(call, x)
+        y = call(x).float()
+        narrow = q.float()
+        option = {"bias" if x is bias else "alibi": x.detach().float().requires_grad_()}
+        kernels_rs.stats(reset=True)
+        found = kernels_rs.attention(narrow, narrow, narrow, **option)
+        counts = kernels_rs.stats(reset=True)
+        assert counts["attention"] == {"kernel": 0, "torch": {"slopes or a bias with a gradient": 1}}
+        torch.testing.assert_close(found, y)
+        (gradient,) = torch.autograd.grad(found.sum(), list(option.values()))
+        torch.testing.assert_close(gradient.double(), torch.autograd.grad(y.sum(), x)[0], rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("on", DEVICES)
+def test_scored_attention_is_compiled(on):
+    q = normal(2, 2, 6, 8).to(on).requires_grad_()
+    slopes, lengths = torch.tensor([0.5, 0.1], device=on), torch.tensor([4, 6], device=on)
+
+    def run(q):
+        y = kernels_rs.attention(q, q, q, causal=True, alibi=slopes, lengths=lengths, strict=True)
+        return y + kernels_rs.attention(q, q, q, softcap=2.0, window=(2, 1), strict=True)
+
+    found, expected = torch.compile(run, fullgraph=True, backend="aot_eager")(q), run(q)
+    torch.testing.assert_close(found, expected)
+    for of_found, of_expected in zip(*(torch.autograd.grad(y.square().sum(), q) for y in (found, expected))):
+        torch.testing.assert_close(of_found, of_expected)
+
+
+def test_options_of_attention_are_checked():
+    q, slopes = normal(1, 2, 3, 4), torch.ones(2)
+    lengths = torch.tensor([3])
+    mask = kernels_rs.BlockMask([[[True]]] * 2, 3, 3)
+    for named, message in (
+        (dict(softcap=1.0, alibi=slopes), "one of softcap, alibi and bias"),
+        (dict(softcap=0.0), "softcap = 0.0: expected a number above 0"),
+        (dict(lengths=lengths, offsets=lengths), "not both"),
+        (dict(lengths=lengths, blocks=mask), "BlockMask belongs to sequences of equal length"),
+        (dict(offsets=torch.tensor([0, 3]), bias=torch.zeros(3, 3)), "pad the sequences"),
+        (dict(lengths=(lengths,)), "given 1"),
+        (dict(alibi=torch.ones(3)), r"alibi has the shape \(3,\), and the query 2 heads"),
+        (dict(bias=torch.ones(2, 2)), r"bias has the shape \(1, 1, 2, 2\)"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            kernels_rs.attention(q, q, q, **named)
+    with pytest.raises(TypeError, match="lengths and offsets are float32"):
+        kernels_rs.attention(q, q, q, lengths=lengths.float())
+    y = kernels_rs.attention(q, q, q, alibi=[1.0, 1.0])
+    torch.testing.assert_close(y, kernels_rs.attention(q, q, q, alibi=slopes))
+
+
+@pytest.mark.parametrize("stored", ["int8", "q8_0", "q4_0"])
+def test_decoding_steps_with_a_cache_of_integers(stored):
+    q, k, v = torch.randn(2, 4, 32), torch.randn(2, 2, 32), torch.randn(2, 2, 32)
+    words = torch.zeros(2, 2, 2, 5, 4, dtype=torch.int32) if stored == "q4_0" else torch.zeros(2, 2, 2, 5, 32, dtype=torch.int8)
+    scales = torch.zeros(2, 2, 2, 5) if stored == "int8" else torch.zeros(2, 2, 2, 5, 1, dtype=torch.float16)
+    lengths = torch.tensor([0, 0])
+    rotated = kernels_rs.cache_append(q, k, v, *words, lengths, scales=tuple(scales))
+    found = kernels_rs.decode(rotated, *words, lengths + 1, scales=tuple(scales))
+    # The only key has the weight 1.
+    torch.testing.assert_close(found, v.repeat_interleave(2, 1), rtol=0, atol=0.5 if stored == "q4_0" else 0.03)
+    with pytest.raises(ValueError, match="a cache of integers has `scales`"):
+        kernels_rs.decode(rotated, *words, lengths + 1)
+    caches = torch.zeros(2, 2, 2, 5, 32)
+    with pytest.raises(ValueError, match="a cache of floats has no `scales`"):
+        kernels_rs.decode(rotated, *caches, lengths + 1, scales=tuple(scales))
 
 
 def test_arguments_are_those_of_pytorch():

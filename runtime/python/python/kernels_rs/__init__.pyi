@@ -261,6 +261,7 @@ def cache_append(
     frequencies: Optional[Sequence[float]] = ...,
     interleaved: bool = ...,
     pages: Any = ...,
+    scales: Optional[Sequence[Any]] = ...,
     out: Optional[A] = ...,
     stream: StreamLike = ...,
 ) -> A: ...
@@ -273,6 +274,7 @@ def decode(
     tokens: int = ...,
     scale: Optional[float] = ...,
     pages: Any = ...,
+    scales: Optional[Sequence[Any]] = ...,
     out: Optional[A] = ...,
     stream: StreamLike = ...,
 ) -> A: ...
@@ -286,6 +288,12 @@ def attention(
     scale: Optional[float] = ...,
     window: Optional[Sequence[int]] = ...,
     blocks: Optional[BlockMask] = ...,
+    softcap: Optional[float] = ...,
+    alibi: Any = ...,
+    bias: Any = ...,
+    lengths: Any = ...,
+    offsets: Any = ...,
+    longest: Union[int, Sequence[int], None] = ...,
     out: Optional[A] = ...,
     stream: StreamLike = ...,
 ) -> A: ...

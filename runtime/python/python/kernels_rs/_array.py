@@ -50,6 +50,16 @@ def _empty(like, shape, dtype=None):
     return _native.zeros(shape, dtype, described["device"])
 
 
+def _zeros(like, shape):
+    """Allocates an array of zeros for a result, in the library and on the device of `like`."""
+    out = _empty(like, shape)
+    if _library(like) == "torch":
+        return out.zero_()
+    if not isinstance(out, _native.Array):
+        out.fill(0)
+    return out
+
+
 def _result(like, out):
     """Converts a result to the library of `like`, if `_empty` had to allocate it in another one."""
     if isinstance(out, _native.Array) and _library(like) in ("jax", "jaxlib"):

@@ -71,3 +71,28 @@ def _norm_of(p):
 def _default_frequencies(base, size):
     """Returns the frequencies of the pairs of a rotary embedding of `size` elements."""
     return tuple(base ** (-2.0 * i / size) for i in range(size // 2))
+
+
+def _sequences_of(blocks, softcap, alibi, bias, lengths, offsets):
+    """Returns the lists of queries and of keys of a padded or a packed batch, or None.
+
+    Rejects options of attention that no kernel has together.
+    """
+    if (softcap is not None) + (alibi is not None) + (bias is not None) > 1:
+        raise ValueError("attention takes one of softcap, alibi and bias")
+    if softcap is not None and not softcap > 0:
+        raise ValueError(f"softcap = {softcap}: expected a number above 0")
+    if lengths is None and offsets is None:
+        return None
+    if lengths is not None and offsets is not None:
+        raise ValueError("attention takes lengths of a padded batch or offsets of a packed one, not both")
+    if blocks is not None:
+        raise ValueError("a BlockMask belongs to sequences of equal length, without lengths and offsets")
+    if bias is not None and offsets is not None:
+        raise ValueError("a bias belongs to sequences of a batch, and offsets to packed ones: pad the sequences")
+    lists = offsets if lengths is None else lengths
+    if not isinstance(lists, (tuple, list)):
+        return lists, lists
+    if len(lists) != 2:
+        raise ValueError(f"lengths and offsets are an array of queries and one of keys, given {len(lists)}")
+    return tuple(lists)

@@ -14,10 +14,11 @@ from ._checks import (
     _form_of_gelu,
     _norm_of,
     _queries,
+    _sequences_of,
     _shape_of,
     _smoothing,
 )
-from ._array import _dtype, _empty, _library, _numpy_dtype, _result, numpy
+from ._array import _dtype, _empty, _library, _numpy_dtype, _result, _zeros, numpy
 
 _KERNELS = {}
 _INFINITE = float("inf")
@@ -62,7 +63,7 @@ def _with_operator(function):
 
 
 # Options that are sequences of numbers, and may be arrays of NumPy beside a tensor of PyTorch.
-_SEQUENCES = ("axes", "frequencies", "normalized_shape", "window")
+_SEQUENCES = ("axes", "frequencies", "longest", "normalized_shape", "window")
 
 
 def _tensors(function, arguments, named):
@@ -505,20 +506,63 @@ def _quantized_again(words, halves, format, shape):
 
 
 @_with_operator
-def attention(query, key, value, *, causal=False, scale=None, window=None, blocks=None, out=None, stream=None):
+def attention(
+    query,
+    key,
+    value,
+    *,
+    causal=False,
+    scale=None,
+    window=None,
+    blocks=None,
+    softcap=None,
+    alibi=None,
+    bias=None,
+    lengths=None,
+    offsets=None,
+    longest=None,
+    out=None,
+    stream=None,
+):
     """Returns attention of (batch, heads, tokens, size), with fewer heads of keys than of queries.
 
     `causal` aligns the last query with the last key. `window` is the number of keys before and
-    after a query's position. `blocks` is a BlockMask.
+    after a query's position. `blocks` is a BlockMask. One of three scores changes the logits:
+    `softcap` limits them to softcap * tanh(logit / softcap), `alibi` (heads) has the slopes of
+    linear biases, and `bias` (batch, heads, queries, keys) is added. Axes of the bias with one
+    element are shared, except the last. A bias of -inf excludes a key.
+
+    `lengths` has the numbers of queries and of keys of each sequence of a padded batch. In a packed
+    batch of one, `offsets` has the first rows of the sequences' queries and keys, and the end of
+    the last one. `longest` is the largest numbers of queries and of keys of a sequence,
+    by default all rows. One array may serve queries and keys. Rows of no sequence are zeros, unless
+    `out` is given.
 
     >>> q, v = np.zeros((1, 1, 2, 4), np.float32), np.float32([[[[1], [3]]]])
     >>> kernels_rs.attention(q, q, v, causal=True).ravel().tolist()
     [1.0, 2.0]
+    >>> kernels_rs.attention(q, q, v, lengths=np.array([1])).ravel().tolist()
+    [1.0, 0.0]
     """
-    out = _out(query, out, tuple(query.shape[:-1]) + (value.shape[-1],))
+    sequences = _sequences_of(blocks, softcap, alibi, bias, lengths, offsets)
+    shape = tuple(query.shape[:-1]) + (value.shape[-1],)
+    if sequences is not None:
+        out = _zeros(query, shape) if out is None else out
+        sequences = (*map(_unsigned, sequences), _longest(longest, query, key) if lengths is None else None)
+    out = _out(query, out, shape)
     window = None if window is None else tuple(window)
-    _native.attention(query, key, value, out, scale, causal, window, stream, mask=_native_mask(blocks))
+    alibi, bias = (None if x is None else _converted(_operand("attention", x), "float32") for x in (alibi, bias))
+    score = {"softcap": softcap, "slopes": alibi, "bias": bias}
+    mask = _native_mask(blocks)
+    _native.attention(query, key, value, out, scale, causal, window, stream, mask=mask, sequences=sequences, **score)
     return _result(query, out)
+
+
+def _longest(longest, query, key):
+    """Returns the largest numbers of queries and of keys that a sequence of a packed batch may have."""
+    if longest is None:
+        return [query.shape[-2], key.shape[-2]]
+    return [longest, longest] if isinstance(longest, int) else list(longest)
 
 
 def _native_mask(blocks):
@@ -548,6 +592,7 @@ def cache_append(
     frequencies=None,
     interleaved=False,
     pages=None,
+    scales=None,
     out=None,
     stream=None,
 ):
@@ -558,6 +603,12 @@ def cache_append(
     receives the new key, which is rotated to this position, as the query is. The rotation is that
     of `rotary`; `size=0` rotates nothing. With `pages` (sequences, pages of a sequence) the caches
     are (pages, key heads, rows of a page, size). A sequence whose cache is full is left as it is.
+
+    A cache may have another float type than the queries. A cache of integers has `scales`, one array
+    for the keys and one for the values, which are written, too. Three formats exist: int8 with a
+    float32 for each row (sequences, key heads, rows); int8 with a float16 for each 32 numbers
+    (sequences, key heads, rows, size / 32), called q8_0; and q4_0, uint32 (sequences, key heads,
+    rows, size / 8) of eight numbers of four bits, with the same scales.
     """
     query, key, value = (_operand("cache_append", x) for x in (query, key, value))
     if frequencies is None:
@@ -565,16 +616,19 @@ def cache_append(
     out = _out(query, out, query.shape)
     lengths, pages = _unsigned(lengths), None if pages is None else _unsigned(pages)
     caches, stream = (key_cache, value_cache), _current(stream, query)
-    _native.cache_append(query, key, value, caches, lengths, out, list(frequencies), interleaved, pages, stream)
+    options = list(frequencies), interleaved, pages, stream, scales
+    _native.cache_append(query, key, value, caches, lengths, out, *options)
     return _result(query, out)
 
 
-def decode(query, key_cache, value_cache, lengths, *, tokens=1, scale=None, pages=None, out=None, stream=None):
+def decode(
+    query, key_cache, value_cache, lengths, *, tokens=1, scale=None, pages=None, scales=None, out=None, stream=None
+):
     """Returns attention of the last tokens of each sequence over its cached keys.
 
     Queries are (sequences * tokens, heads, size), with 1 to 16 tokens of each sequence. The caches
-    are those of `cache_append`, also of another float type than the queries. Sequence i has
-    `lengths[i]` keys, those of its tokens included: `lengths + 1` after `cache_append`.
+    and their scales are those of `cache_append`. Sequence i has `lengths[i]` keys, those of its
+    tokens included: `lengths + 1` after `cache_append`.
 
     >>> q, lengths = np.ones((1, 1, 4), np.float32), np.array([0])
     >>> caches = np.zeros((2, 1, 1, 8, 4), np.float32)
@@ -586,7 +640,8 @@ def decode(query, key_cache, value_cache, lengths, *, tokens=1, scale=None, page
     query = _operand("decode", query)
     out = _out(query, out, query.shape)
     lengths, pages = _unsigned(lengths), None if pages is None else _unsigned(pages)
-    _native.decode(query, (key_cache, value_cache), lengths, out, tokens, scale, pages, _current(stream, query))
+    caches, stream = (key_cache, value_cache), _current(stream, query)
+    _native.decode(query, caches, lengths, out, tokens, scale, pages, stream, scales)
     return _result(query, out)
 
 

@@ -2,12 +2,11 @@
 //!
 //! Gates and activations have their derivatives here, as functions for the maps of the library.
 
-use super::{AnyObject, Arrays, SeenBlocks, Typed, unsupported};
+use super::{AnyObject, Arrays, Typed, unsupported};
 use half::{bf16, f16};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::prelude::*;
 use kernels_rs::activation::{geglu, geglu_tanh, sigmoid, swiglu};
-use kernels_rs::attention::{Gradients, Qkv};
 use kernels_rs::elementwise;
 use kernels_rs::optimizer::AdamW;
 use kernels_rs::rowwise::{CrossEntropy, Norm, Softmax};
@@ -19,7 +18,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(softmax_backward, m)?)?;
     m.add_function(wrap_pyfunction!(norm_backward, m)?)?;
     m.add_function(wrap_pyfunction!(cross_entropy_backward, m)?)?;
-    m.add_function(wrap_pyfunction!(attention_backward, m)?)?;
     m.add_function(wrap_pyfunction!(activation_backward, m)?)?;
     m.add_function(wrap_pyfunction!(gate_of_two, m)?)?;
     m.add_function(wrap_pyfunction!(gate_backward, m)?)?;
@@ -185,44 +183,6 @@ fn cross_entropy_backward(
             let loss = CrossEntropy::new().smoothing(smoothing);
             let (log_sum, gradient) = (log_sum.view()?, gradient.view()?);
             loss.backward(on, &x.view()?, &labels.view()?, &log_sum, &gradient, &mut dx.view_mut()?)
-        })
-    })
-}
-
-/// Computes the gradients of attention from the result, its gradient and the logarithms of the
-/// forward call.
-#[pyfunction]
-#[pyo3(signature = (operands, results, gradients, scale = None, causal = false, window = None, stream = None, mask = None))]
-#[allow(clippy::type_complexity, reason = "the triples name the arrays of one role")]
-#[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
-fn attention_backward(
-    py: Python<'_>,
-    operands: (Bound<'_, PyAny>, Bound<'_, PyAny>, Bound<'_, PyAny>),
-    results: (Bound<'_, PyAny>, Bound<'_, PyAny>, Bound<'_, PyAny>),
-    gradients: (Bound<'_, PyAny>, Bound<'_, PyAny>, Bound<'_, PyAny>),
-    scale: Option<f32>,
-    causal: bool,
-    window: Option<(usize, usize)>,
-    stream: Option<&Bound<'_, PyAny>>,
-    mask: Option<&Bound<'_, SeenBlocks>>,
-) -> PyResult<()> {
-    let ((q, k, v), (o, d_o, lse), (dq, dk, dv)) = (&operands, &results, &gradients);
-    let given = [("query", q), ("key", k), ("value", v), ("out", o), ("gradient", d_o), ("lse", lse)];
-    let given: Vec<_> = given.into_iter().chain([("dquery", dq), ("dkey", dk), ("dvalue", dv)]).collect();
-    let mut arrays = Arrays::of(&given)?;
-    let call = arrays.open(py, stream)?;
-    let attention = super::attention_of(scale, causal, window);
-    let mask = super::mask_of(&call, mask)?;
-    floats!(arrays.first(), T => {
-        let (q, k, v) = (arrays.take::<T, 4>(&call)?, arrays.take::<T, 4>(&call)?, arrays.take::<T, 4>(&call)?);
-        let (o, d_o) = (arrays.take::<T, 4>(&call)?, arrays.take::<T, 4>(&call)?);
-        let lse = arrays.take::<f32, 3>(&call)?;
-        let (dq, dk, dv) = (arrays.out::<T, 4>(&call)?, arrays.out::<T, 4>(&call)?, arrays.out::<T, 4>(&call)?);
-        call.run((q, k, v, o, d_o, lse, dq, dk, dv), move |on, (q, k, v, o, d_o, lse, dq, dk, dv)| {
-            let qkv = Qkv { q: q.view()?, k: k.view()?, v: v.view()? };
-            let gradients = Gradients { d_q: dq.view_mut()?, d_k: dk.view_mut()?, d_v: dv.view_mut()? };
-            let attention = mask.as_deref().map_or(attention, |mask| attention.mask(mask));
-            attention.backward(on, qkv, [&o.view()?, &d_o.view()?], &lse.view()?, gradients)
         })
     })
 }

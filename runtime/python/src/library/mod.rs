@@ -7,8 +7,6 @@ use kernel_dsl::compiler::Scalar;
 use kernel_dsl::prelude::*;
 use kernel_dsl::{Element, Float, GenericArgument};
 use kernels_rs::activation::{geglu, geglu_tanh, gelu, gelu_tanh, silu, swiglu};
-use kernels_rs::attention::mask::DeviceMask;
-use kernels_rs::attention::{Attention, Qkv};
 use kernels_rs::gemm::{Gemm, epilogue as epilogues};
 use kernels_rs::reduce::{self, Reduced};
 use kernels_rs::rotary::PairLayout;
@@ -19,7 +17,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use runtime::{BufferView, DeviceBuffer, Result};
 use std::any::Any;
-use std::sync::Arc;
 
 /// Adds the functions of the library to the module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -31,7 +28,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(norm, m)?)?;
     m.add_function(wrap_pyfunction!(cross_entropy, m)?)?;
     m.add_function(wrap_pyfunction!(product, m)?)?;
-    m.add_function(wrap_pyfunction!(attention, m)?)?;
+    attention::register(m)?;
     m.add_function(wrap_pyfunction!(rotary, m)?)?;
     m.add_function(wrap_pyfunction!(gate, m)?)?;
     m.add_function(wrap_pyfunction!(activation, m)?)?;
@@ -98,6 +95,7 @@ macro_rules! widths {
     }};
 }
 
+mod attention;
 mod cache;
 mod epilogue;
 mod gradients;
@@ -344,56 +342,6 @@ fn as_f32<'a, T: Float, const R: usize>(
         Some((array, Some(own))) => own.view_strided(array.extents, array.strides),
         Some((array, None)) => wide.view(array.extents),
     }
-}
-
-/// Computes attention of [batch, heads, tokens, size]. `lse` receives the logarithm of each query's
-/// sum, [batch, heads, tokens], which the gradient requires.
-#[pyfunction]
-#[pyo3(signature = (q, k, v, out, scale = None, causal = false, window = None, stream = None, lse = None, mask = None))]
-#[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
-fn attention(
-    py: Python<'_>,
-    q: AnyObject<'_, '_>,
-    k: AnyObject<'_, '_>,
-    v: AnyObject<'_, '_>,
-    out: AnyObject<'_, '_>,
-    scale: Option<f32>,
-    causal: bool,
-    window: Option<(usize, usize)>,
-    stream: Option<&Bound<'_, PyAny>>,
-    lse: Option<&Bound<'_, PyAny>>,
-    mask: Option<&Bound<'_, SeenBlocks>>,
-) -> PyResult<()> {
-    let given = [("query", q), ("key", k), ("value", v), ("out", out)];
-    let given: Vec<_> = given.into_iter().chain(lse.map(|lse| ("lse", lse))).collect();
-    let mut arrays = Arrays::of(&given)?;
-    let call = arrays.open(py, stream)?;
-    let attention = attention_of(scale, causal, window);
-    let mask = mask_of(&call, mask)?;
-    floats!(arrays.first(), T => {
-        let (q, k, v) = (arrays.take::<T, 4>(&call)?, arrays.take::<T, 4>(&call)?, arrays.take::<T, 4>(&call)?);
-        let o = arrays.out::<T, 4>(&call)?;
-        let lse = lse.map(|_| arrays.out::<f32, 3>(&call)).transpose()?;
-        call.run((q, k, v, o, lse), move |on, (q, k, v, o, lse)| {
-            let qkv = Qkv { q: q.view()?, k: k.view()?, v: v.view()? };
-            let mut lse = lse.as_mut().map(Typed::view_mut).transpose()?;
-            let attention = mask.as_deref().map_or(attention, |mask| attention.mask(mask));
-            attention.run(on, qkv, &mut o.view_mut()?, lse.as_mut())
-        })
-    })
-}
-
-/// Returns attention with a scale, a causal mask or a window of keys before and after.
-fn attention_of(scale: Option<f32>, causal: bool, window: Option<(usize, usize)>) -> Attention<'static> {
-    let attention = scale.map_or(Attention::new(), |scale| Attention::new().scale(scale));
-    let attention = window.map_or(attention, |(left, right)| attention.band(left, right));
-    if causal { attention.causal() } else { attention }
-}
-
-/// Returns a block mask on the device of a call.
-fn mask_of(call: &DeviceCall<'_>, mask: Option<&Bound<'_, SeenBlocks>>) -> PyResult<Option<Arc<DeviceMask>>> {
-    let mask = mask.map(|mask| mask.get().on(&call.open.opened)).transpose();
-    mask.map_err(|e| error::runtime(call.py, e))
 }
 
 /// Rotates pairs of elements of [tokens, heads, size] by the angles of positions [axes, tokens].

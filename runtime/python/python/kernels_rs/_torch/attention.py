@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 
 from .. import _library, _native
+from .._checks import _sequences_of
 from ._operator import Operator, ROWS, new_tensor, note_torch, stream_of
 
 
@@ -121,6 +122,120 @@ def _attention_backward(query, key, value, o, lse, do, causal, scale, window):
     return gradients
 
 
+# Attention with a score, or of sequences of different lengths
+
+
+def _scored(query, key, value, slopes, bias, queries, keys, longest, softcap, mask, causal, scale, window):
+    o, lse = _attention_fake(query, key, value, causal, scale, window)
+    if queries is not None:
+        # The kernel writes the rows of the sequences only.
+        o.zero_()
+        lse.fill_(float("-inf"))
+    q, k, v = _with_rows(query, key, value)
+    score = _score_of(slopes, bias, queries, keys, longest, softcap)
+    options = scale, causal, _pair_of(window), stream_of(q), lse, None if mask is None else _mask_of(mask)._native
+    _native.attention(q, k, v, o, *options, *score)
+    return o, lse
+
+
+def _with_rows(*operands):
+    """Returns tensors whose last stride is 1, which the kernels need."""
+    return tuple(x if x.stride(-1) == 1 else x.contiguous() for x in operands)
+
+
+def _score_of(slopes, bias, queries, keys, longest, softcap):
+    """Returns the score and the lists of sequences as the native functions take them."""
+    slopes, bias = (None if x is None else _with_rows(x)[0] for x in (slopes, bias))
+    lists = None
+    if queries is not None:
+        lists = queries.contiguous(), keys.contiguous(), None if longest is None else list(longest)
+    return softcap, slopes, bias, lists
+
+
+def _scored_refuse(query, key, value, slopes, bias, queries, keys, longest, softcap, mask, causal, scale, window):
+    reason = _attention_refuse(query, key, value, causal, scale, window)
+    if reason is not None:
+        return reason
+    if not query.dtype == key.dtype == value.dtype:
+        return "operands of different element types"
+    if any(x is not None and x.requires_grad for x in (slopes, bias)):
+        return "slopes or a bias with a gradient"
+    return None
+
+
+def _scored_torch(query, key, value, slopes, bias, queries, keys, longest, softcap, mask, causal, scale, window):
+    if longest is not None:
+        return _packed_torch(query, key, value, slopes, queries, keys, softcap, causal, scale, window)
+    (heads, rows), cols = query.shape[1:3], key.shape[-2]
+    if heads != key.shape[1]:
+        key, value = (x.repeat_interleave(heads // key.shape[1], 1) for x in (key, value))
+    logits = query @ key.mT * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if softcap is not None:
+        logits = softcap * torch.tanh(logits / softcap)
+    row, col = torch.arange(rows, device=query.device)[:, None], torch.arange(cols, device=query.device)
+    # A sequence's last query is at the position of its last key.
+    of_rows, of_cols = rows, cols
+    if queries is not None:
+        of_rows, of_cols = (x.long()[:, None, None, None] for x in (queries, keys))
+    behind = row + of_cols - of_rows - col
+    seen = (row < of_rows) & (col < of_cols)
+    if causal:
+        seen = seen & (behind >= 0)
+    if window is not None:
+        seen = seen & (behind <= window[0]) & (behind >= -window[1])
+    if slopes is not None:
+        logits = logits - slopes[:, None, None] * behind
+    if bias is not None:
+        seen = seen & (bias != float("-inf"))
+        logits = logits + torch.where(seen, bias, 0)
+    if mask is not None:
+        mask = _mask_of(mask)
+        blocks = torch.tensor(mask.seen, device=query.device)
+        seen = seen & blocks.repeat_interleave(mask.block, 1).repeat_interleave(mask.block, 2)[:, :rows, :cols]
+    seen = seen.expand(logits.shape)
+    # A query that sees no key gives zeros.
+    empty = ~seen.any(-1, keepdim=True)
+    weights = logits.masked_fill(~seen & ~empty, float("-inf")).softmax(-1).masked_fill(empty, 0)
+    return weights.to(value.dtype) @ value
+
+
+def _packed_torch(query, key, value, slopes, queries, keys, softcap, causal, scale, window):
+    rows = queries.clamp(0, query.shape[2]).tolist()
+    cols = keys.clamp(0, key.shape[2]).tolist()
+    o = query.new_zeros(*query.shape[:-1], value.shape[-1])
+    for q, q_end, k, k_end in zip(rows, rows[1:], cols, cols[1:]):
+        one = query[:, :, q:q_end], key[:, :, k:k_end], value[:, :, k:k_end], slopes, None, None, None
+        o[:, :, q:q_end] = _scored_torch(*one, None, softcap, None, causal, scale, window)
+    return o
+
+
+def _scored_save(ctx, inputs, output):
+    ctx.save_for_backward(*inputs[:3], *output, *inputs[3:7])
+    ctx.options = inputs[7:]
+    ctx.mark_non_differentiable(output[1])
+
+
+def _scored_gradient(ctx, do, _):
+    *tensors, slopes, bias, queries, keys = ctx.saved_tensors
+    row = ROWS["scored_attention_backward"]
+    gradients = row.results(*tensors, do, slopes, bias, queries, keys, *ctx.options)
+    return (*gradients, *[None] * 10)
+
+
+def _scored_backward(
+    query, key, value, o, lse, do, slopes, bias, queries, keys, longest, softcap, mask, causal, scale, window
+):
+    gradients = tuple(new_tensor(x) for x in (query, key, value))
+    if queries is not None:
+        for x in gradients:
+            x.zero_()
+    score = _score_of(slopes, bias, queries, keys, longest, softcap)
+    options = scale, causal, _pair_of(window), stream_of(query), None if mask is None else _mask_of(mask)._native
+    results = o, *_with_rows(do), lse
+    _native.attention_backward(_with_rows(query, key, value), results, gradients, *options, *score)
+    return gradients
+
+
 TABLE = [
     Operator(
         "attention",
@@ -158,17 +273,91 @@ TABLE = [
         kernel=_block_attention_backward,
         fake=lambda query, key, value, *_: tuple(new_tensor(x) for x in (query, key, value)),
     ),
+    Operator(
+        "scored_attention",
+        "(Tensor query, Tensor key, Tensor value, Tensor? slopes, Tensor? bias, Tensor? queries, Tensor? keys,"
+        " int[]? longest, float? softcap, int? mask, bool causal, float? scale, int[]? window) -> (Tensor, Tensor)",
+        kernel=_scored,
+        fake=lambda query, key, value, *_: _attention_fake(query, key, value, False, None, None),
+        torch=_scored_torch,
+        refuse=_scored_refuse,
+        save=_scored_save,
+        backward=_scored_gradient,
+        mixed=True,
+        scratch=True,
+        counted_as="attention",
+    ),
+    Operator(
+        "scored_attention_backward",
+        "(Tensor query, Tensor key, Tensor value, Tensor o, Tensor lse, Tensor do, Tensor? slopes, Tensor? bias,"
+        " Tensor? queries, Tensor? keys, int[]? longest, float? softcap, int? mask, bool causal, float? scale,"
+        " int[]? window) -> (Tensor, Tensor, Tensor)",
+        kernel=_scored_backward,
+        fake=lambda query, key, value, *_: tuple(new_tensor(x) for x in (query, key, value)),
+        scratch=True,
+        counted_as="attention_backward",
+    ),
 ]
 
 
-def attention(query, key, value, *, causal=False, scale=None, window=None, blocks=None, strict=False, interpret=True):
+def attention(
+    query,
+    key,
+    value,
+    *,
+    causal=False,
+    scale=None,
+    window=None,
+    blocks=None,
+    softcap=None,
+    alibi=None,
+    bias=None,
+    lengths=None,
+    offsets=None,
+    longest=None,
+    strict=False,
+    interpret=True,
+):
     if blocks is not None:
         if window is not None:
             raise ValueError("attention takes blocks or a window, not both")
         _library._native_mask(blocks)
-        return ROWS["block_attention"]((query, key, value, blocks._number, causal, scale), strict, interpret)
     window = None if window is None else list(window)
-    return ROWS["attention"]((query, key, value, causal, scale, window), strict, interpret)
+    if softcap is None and alibi is None and bias is None and lengths is None and offsets is None:
+        if blocks is None:
+            return ROWS["attention"]((query, key, value, causal, scale, window), strict, interpret)
+        return ROWS["block_attention"]((query, key, value, blocks._number, causal, scale), strict, interpret)
+    sequences = _sequences_of(blocks, softcap, alibi, bias, lengths, offsets)
+    if alibi is not None and not isinstance(alibi, torch.Tensor):
+        alibi = torch.tensor(alibi, device=query.device)
+    if alibi is not None and alibi.shape != query.shape[1:2]:
+        raise ValueError(f"alibi has the shape {tuple(alibi.shape)}, and the query {query.shape[1]} heads")
+    if bias is not None:
+        bias = _bias_of(bias, query, key)
+    # The kernels read float32; PyTorch computes float64.
+    wide = query.dtype if query.dtype == torch.float64 else torch.float32
+    slopes, bias = [x if x is None else x.to(wide) for x in (alibi, bias)]
+    queries, keys = (None, None) if sequences is None else [_list_of(x) for x in sequences]
+    longest = None if offsets is None else _library._longest(longest, query, key)
+    mask = None if blocks is None else blocks._number
+    arguments = query, key, value, slopes, bias, queries, keys, longest, softcap, mask, causal, scale, window
+    return ROWS["scored_attention"](arguments, strict, interpret)
+
+
+def _bias_of(bias, query, key):
+    """Returns a bias with four axes, of which the last has an element for each key."""
+    logits = *query.shape[:-1], key.shape[-2]
+    bias = bias.reshape(*[1] * (4 - bias.dim()), *bias.shape)
+    if bias.dim() != 4 or any(n not in (1, wanted) for n, wanted in zip(bias.shape, logits)):
+        raise ValueError(f"bias has the shape {tuple(bias.shape)}, and the logits {logits}")
+    return bias.expand(*bias.shape[:-1], logits[-1])
+
+
+def _list_of(x):
+    """Returns numbers of queries or keys as the kernels take them."""
+    if x.is_floating_point() or x.is_complex():
+        raise TypeError(f"lengths and offsets are {str(x.dtype)[6:]}, expected integers")
+    return x.to(torch.int32)
 
 
 def scaled_dot_product_attention(
