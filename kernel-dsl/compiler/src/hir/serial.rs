@@ -206,6 +206,7 @@ mod tests {
             parameters: 0,
             returns: TypeId(0),
             constant: None,
+            private_to: 0,
             allowances: vec![],
             body,
         }
