@@ -63,6 +63,9 @@ pub(crate) enum Error {
     #[error("cannot use the measurements in {}: {why}", .path.display())]
     Measured { path: std::path::PathBuf, why: String },
     #[cfg(feature = "library")]
+    #[error("cannot use the published figures in {}: {why}", .path.display())]
+    Published { path: std::path::PathBuf, why: String },
+    #[cfg(feature = "library")]
     #[error(
         "the plan in use computes wrong results: {why}; tuning compares with a correct plan: run `kernels check gemm`"
     )]
@@ -91,7 +94,11 @@ impl Error {
             | Error::Save { .. }
             | Error::NoTools { .. } => ExitCode::from(2),
             #[cfg(feature = "library")]
-            Error::Format { .. } | Error::Peer { .. } | Error::Suite { .. } | Error::Tune(_) => ExitCode::from(2),
+            Error::Format { .. }
+            | Error::Peer { .. }
+            | Error::Published { .. }
+            | Error::Suite { .. }
+            | Error::Tune(_) => ExitCode::from(2),
             Error::Trace { .. } | Error::Profile { .. } | Error::Inspect(_) | Error::New(_) => ExitCode::from(2),
             #[cfg(feature = "library")]
             Error::Incumbent { .. } => ExitCode::FAILURE,

@@ -580,6 +580,61 @@ fn tune_refuses_what_it_cannot_tune() {
     std::fs::remove_file(&table).unwrap();
 }
 
+/// Returns whether a command failed because NVIDIA's tools are missing.
+fn lacks_tools(output: &Output) -> bool {
+    String::from_utf8_lossy(&output.stderr).contains("an estimate requires machine code")
+}
+
+#[test]
+fn estimates_are_compared_with_published_figures() {
+    let path = std::env::temp_dir().join(format!("kernels-published-{}.json", std::process::id()));
+    let text = r#"{
+        "figures": [{
+            "device": "p4", "what": "a product", "rate": 0.5, "unit": "TFLOP/s", "source": "a test",
+            "work": [{ "call": "gemm", "case": "64x64x64", "count": 1 }, { "call": "gemm", "case": "64x64x64", "count": 3 }]
+        }],
+        "survey": {
+            "devices": ["gtx1080"],
+            "calls": [{ "call": "rows", "case": "64x256, softmax" }],
+            "attention": [[1, 2, 64, 64]]
+        }
+    }"#;
+    std::fs::write(&path, text).unwrap();
+    let arguments = ["estimate", "--published", path.to_str().unwrap()];
+    let output = kernels(&arguments);
+    if !lacks_tools(&output) {
+        let tables = stdout(&arguments);
+        let figure = tables.lines().find(|line| line.starts_with("| NVIDIA Tesla P4 | a product |")).unwrap();
+        let fields: Vec<&str> = figure.split('|').map(str::trim).collect();
+        let number = |at: usize| fields[at].split(' ').next().unwrap().parse::<f64>().unwrap();
+        assert!(number(3) == 0.5 && (number(4) / 0.5 - number(5)).abs() < 0.1, "{figure}");
+        for row in ["| rows, 64x256, softmax | team ", "| causal attention, 1x2x64x64 | – |"] {
+            assert!(tables.contains(row), "{row}: {tables}");
+        }
+    }
+    std::fs::write(&path, "{}").unwrap();
+    assert!(refusal(&arguments).contains("missing field `figures`"));
+    std::fs::remove_file(&path).unwrap();
+    assert!(refusal(&arguments).contains("cannot use the published figures"));
+}
+
+#[test]
+fn tune_estimates_teams_for_rows() {
+    let arguments =
+        ["tune", "rows", "--case", "100x2048, rms norm", "--device", "gtx1080", "--candidates", "3", "--json"];
+    let output = kernels(&arguments);
+    if lacks_tools(&output) {
+        return;
+    }
+    let report = json(&arguments);
+    let candidates = report["candidates"].as_array().unwrap();
+    assert_eq!((candidates.len(), &report["ranking"]), (4, &Value::from("estimates")));
+    let us = |candidate: &Value| candidate["estimate_us"].as_f64().unwrap();
+    assert!(candidates.iter().all(|candidate| us(candidate) > 0.0), "{report}");
+    let best = candidates.iter().min_by(|a, b| us(a).total_cmp(&us(b))).unwrap();
+    assert_eq!(us(best), us(candidates.iter().find(|candidate| candidate["plan"] == report["winner"]).unwrap()));
+}
+
 /// Tunes a small product. The times of `cuda-on-cpu` mean nothing, so that the verdict is open.
 #[test]
 #[ignore = "needs an NVIDIA GPU"]

@@ -1,6 +1,8 @@
 //! `kernels estimate`: the time of kernels on a device that this machine lacks.
 
 #[cfg(feature = "library")]
+mod published;
+#[cfg(feature = "library")]
 mod suite;
 
 use super::cases::CaseOptions;
@@ -24,17 +26,23 @@ use std::sync::Arc;
 #[derive(Args)]
 pub(super) struct EstimateArgs {
     /// Kernels, instances or patterns: matmul, 'gemm*', gemm@f32_128x128_v4, 'matmul<T = 8>'
-    #[cfg_attr(feature = "library", arg(required_unless_present = "bench"))]
+    #[cfg_attr(feature = "library", arg(required_unless_present_any = ["bench", "published"]))]
     #[cfg_attr(not(feature = "library"), arg(required = true))]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
     #[cfg(feature = "library")]
     #[command(flatten)]
     suite: suite::SuiteArgs,
+    /// Compare with the published figures in a file, survey the calls that the file names, and
+    /// print tables
+    #[cfg(feature = "library")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["names", "bench", "device", "json"])]
+    published: Option<std::path::PathBuf>,
     /// The device: gtx1050ti, gtx1060, gtx1070, gtx1080, gtx1080ti, titanx-pascal, p4, p40, p100,
     /// h100 or h200
-    #[arg(long)]
-    device: String,
+    #[cfg_attr(feature = "library", arg(long, required_unless_present = "published"))]
+    #[cfg_attr(not(feature = "library"), arg(long, required = true))]
+    device: Option<String>,
     #[command(flatten)]
     wanted: CaseOptions,
     /// Print JSON
@@ -58,7 +66,11 @@ struct ProfileSummary {
 
 impl EstimateArgs {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<CommandOutcome, Error> {
-        let model = DeviceModel::named(&self.device)?;
+        #[cfg(feature = "library")]
+        if let Some(path) = &self.published {
+            return published::print(path, out);
+        }
+        let model = DeviceModel::named(self.device.as_deref().unwrap_or_default())?;
         let estimator = Estimator::new(model)?;
         #[cfg(feature = "library")]
         if let Some(outcome) = self.suite.run(&estimator, self.json, out)? {

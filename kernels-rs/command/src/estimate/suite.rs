@@ -37,6 +37,9 @@ impl SuiteArgs {
         out: &mut dyn Write,
     ) -> Result<Option<CommandOutcome>, Error> {
         let Some(suite) = self.bench else { return Ok(None) };
+        if self.ablation {
+            estimator.keep_counts();
+        }
         let estimates = suite.estimates(estimator)?;
         let Some(path) = &self.measured else {
             if as_json {

@@ -14,6 +14,8 @@ pub(super) const ROUNDOFF: f64 = 1.0 / (1 << 24) as f64;
 pub(super) trait TunedCall: TunableShape {
     /// The name of the call in the command.
     const NAME: &'static str;
+    /// The functions of the library that take a table.
+    const SETTER: &'static str;
     type Operands: CallOperands<Plan = Self::Plan>;
 
     /// Returns whether an extent is 0, so that there is nothing to tune.
@@ -25,6 +27,10 @@ pub(super) trait TunedCall: TunableShape {
 
     /// Creates operands on a device.
     fn operands(self, device: &Device, values: OperandValues) -> Result<Self::Operands, Error>;
+
+    /// Returns the number of floating-point operations, or of those of integers instead; 0 if
+    /// memory limits the call.
+    fn operations(self) -> f64;
 
     /// Returns a rough time on an H100, which determines the number of launches in one measurement.
     fn typical_ns(self) -> f64;

@@ -15,6 +15,7 @@ const MORE_ROUNDS: usize = 34;
 
 impl TunedCall for ProductShape {
     const NAME: &'static str = "gemm";
+    const SETTER: &'static str = "`Gemm::tuned`";
     type Operands = ProductOperands;
 
     fn is_empty(self) -> bool {
@@ -37,9 +38,13 @@ impl TunedCall for ProductShape {
         Ok(ProductOperands { shape: self, host_a, host_b, a, b, c })
     }
 
-    fn typical_ns(self) -> f64 {
+    fn operations(self) -> f64 {
         let ProductShape { batch, m, n, k, .. } = self;
-        2.0 * batch as f64 * m as f64 * n as f64 * k as f64 / PRODUCT_FLOP_PER_NS
+        2.0 * batch as f64 * m as f64 * n as f64 * k as f64
+    }
+
+    fn typical_ns(self) -> f64 {
+        self.operations() / PRODUCT_FLOP_PER_NS
     }
 }
 

@@ -4,6 +4,8 @@ mod call;
 pub(crate) mod error;
 mod gemm;
 mod meter;
+mod parzen;
+mod rows;
 mod search;
 mod weights;
 
@@ -17,20 +19,22 @@ use error::TuneError;
 use kernel_dsl::compiler::ir::SHARED_LIMIT;
 use kernels_rs::gemm::ProductShape;
 use kernels_rs::quant::WeightedShape;
+use kernels_rs::rowwise::RowsShape;
 use kernels_rs::tuned::{TunedPlan, TunedPlans};
-use kernels_rs_estimate::Estimator;
 use kernels_rs_estimate::device::DeviceModel;
+use kernels_rs_estimate::{Estimator, LaunchEstimate};
 use meter::PlanMeter;
+use parzen::ParameterSpace;
 use runtime::Device;
 use search::{CandidateResult, SearchLimits, SearchResult, search};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-/// Finds the fastest plan of a product for a device and a shape
+/// Finds the fastest plan of a call for a device and a shape
 ///
 /// On a GPU, candidates are checked against a reference in f64, and measured in a quick round.
 /// A second round compares the best one with the plan in use. For a device that this machine
@@ -41,13 +45,15 @@ pub(super) struct TuneArgs {
     #[arg(value_name = "NAME")]
     call: TunableCall,
     /// The product: MxNxK, with a layout unless it is A·B, or with the format of the weights:
-    /// '512x6144x2048, A·Bᵀ' or '1x4096x4096, Q4_K'
+    /// '512x6144x2048, A·Bᵀ' or '1x4096x4096, Q4_K'; or rows and columns with a kernel:
+    /// '8192x4096, rms norm'
     #[arg(long, value_name = "CASE")]
     case: String,
     /// cuda:N, or a device to estimate for, such as gtx1080ti
     #[arg(long, default_value = "cuda:0")]
     device: String,
-    /// Number of candidates beside the plan in use
+    /// Number of candidates beside the plan in use. If there are more plans, a Parzen estimator
+    /// chooses the next one
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u16).range(1..))]
     candidates: u16,
     /// Time in seconds after which nothing more is measured or estimated
@@ -62,8 +68,8 @@ pub(super) struct TuneArgs {
     /// Least change of a median, in percent, that counts as faster or slower
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     least_change: f64,
-    /// Add a faster plan to a table, which `Gemm::tuned` or `Weights::tuned` takes; the table is
-    /// created if it is missing
+    /// Add a faster plan to a table, which `tuned` of the call takes; the table is created if it
+    /// is missing
     #[arg(long, value_name = "FILE")]
     write: Option<PathBuf>,
     /// Print JSON
@@ -72,12 +78,56 @@ pub(super) struct TuneArgs {
 }
 
 /// A call whose dispatch reads a table.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-enum TunableCall {
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum TunableCall {
     /// Matrix products of f32
     Gemm,
     /// Products of f32 with quantized weights
     Weights,
+    /// Softmax, RMS norm and layer norm of rows of f32
+    Rows,
+}
+
+/// Estimates of a call by several plans.
+pub(crate) struct CallSurvey {
+    /// The name of the call in the command.
+    pub call: &'static str,
+    pub operations: f64,
+    /// The plan in use, and the launches of a call.
+    pub plan: String,
+    pub launches: Vec<LaunchEstimate>,
+    /// The plan with the least estimate, and its time over that of the plan in use; `None` if no
+    /// other plan has a smaller estimate.
+    pub fastest: Option<(String, f64)>,
+}
+
+impl TunableCall {
+    /// Estimates a case by the plan in use, and by up to `count` others.
+    pub(crate) fn survey(self, case: &str, estimator: &Arc<Estimator>, count: usize) -> Result<CallSurvey, Error> {
+        match self {
+            TunableCall::Gemm => survey::<ProductShape>(case, estimator, count),
+            TunableCall::Weights => survey::<WeightedShape>(case, estimator, count),
+            TunableCall::Rows => survey::<RowsShape>(case, estimator, count),
+        }
+    }
+}
+
+fn survey<S: TunedCall>(case: &str, estimator: &Arc<Estimator>, count: usize) -> Result<CallSurvey, Error> {
+    let shape: S = shape_of(case)?;
+    let device = estimator.device();
+    let name = &estimator.model().device.driver_name;
+    let mut candidates = PlanCandidates::new(&device, name, shape, S::built_in())?;
+    candidates.estimate(estimator, shape, count, Duration::MAX)?;
+    let fastest = estimated(&candidates).map(|result| &candidates.all[result.best]);
+    let faster = fastest.and_then(|best| Some((best, best.estimate_us? / candidates.all[0].estimate_us?)));
+    Ok(CallSurvey {
+        call: S::NAME,
+        operations: shape.operations(),
+        plan: candidates.all[0].plan.to_string(),
+        launches: candidates.all[0].launches.clone(),
+        fastest: faster.filter(|(_, ratio)| *ratio < 1.0).map(|(best, ratio)| (best.plan.to_string(), ratio)),
+    })
 }
 
 /// Reads the value of `--case`.
@@ -95,6 +145,9 @@ fn shape_of<S: TunedCall>(case: &str) -> Result<S, Error> {
 #[derive(Serialize)]
 struct TuneReport {
     call: &'static str,
+    /// The functions that take a table.
+    #[serde(skip)]
+    setter: &'static str,
     device: String,
     case: String,
     /// Order of the candidates before any measurement.
@@ -132,82 +185,114 @@ struct CandidateReport {
     result: CandidateResult,
 }
 
-/// A plan, with its estimate and the reason of its rejection.
+/// A plan, with its estimates and the reason of its rejection.
 struct PlanCandidate<P> {
     plan: P,
     estimate_us: Option<f64>,
+    /// The estimates of the launches.
+    launches: Vec<LaunchEstimate>,
     rejected: Option<String>,
+}
+
+impl<P> PlanCandidate<P> {
+    /// Takes the estimates of the launches, or the reason of a rejection.
+    fn estimated(
+        &mut self,
+        estimates: Result<Vec<LaunchEstimate>, kernels_rs_estimate::estimate::Error>,
+        refused: Option<String>,
+    ) -> Result<(), Error> {
+        self.rejected = refused;
+        let launches = match estimates {
+            Ok(launches) => launches,
+            Err(e @ kernels_rs_estimate::estimate::Error::Fit { .. }) => {
+                self.rejected = Some(e.to_string());
+                return Ok(());
+            }
+            Err(e) => return Err(Error::Estimate(e)),
+        };
+        let spilled = launches.iter().find(|launch| launch.spill_bytes > 0);
+        let large = launches.iter().find(|launch| launch.shared_bytes > SHARED_LIMIT);
+        if let Some(launch) = spilled {
+            let (bytes, name) = (launch.spill_bytes, &launch.instance);
+            self.rejected = Some(format!("{name} spills {bytes} bytes of registers of a thread"));
+        } else if let Some(launch) = large {
+            let (bytes, name) = (launch.shared_bytes, &launch.instance);
+            self.rejected = Some(format!("{name} takes {bytes} bytes of shared memory, above {SHARED_LIMIT}"));
+        }
+        self.estimate_us = Some(launches.iter().map(|launch| launch.time_us).sum());
+        self.launches = launches;
+        Ok(())
+    }
 }
 
 /// Candidates of a shape. Number 0 is the incumbent.
 struct PlanCandidates<S: TunedCall> {
     order: CandidateOrder,
     all: Vec<PlanCandidate<S::Plan>>,
+    /// Whether the budget ended the estimates.
+    is_budget_spent: bool,
 }
 
 impl<S: TunedCall> PlanCandidates<S> {
-    /// Returns the plan in use on the device of this name, and up to `count` others in the order of
+    /// Returns the plan in use on the device of this name, and all others in the order of
     /// [`ranked`](TunedCall::ranked).
-    fn new(
-        device: &Device,
-        name: &str,
-        shape: S,
-        tuned: &TunedPlans<S>,
-        count: usize,
-    ) -> Result<PlanCandidates<S>, Error> {
+    fn new(device: &Device, name: &str, shape: S, tuned: &TunedPlans<S>) -> Result<PlanCandidates<S>, Error> {
         let plans = shape.ranked(device.facts().multiprocessors);
         let incumbent = tuned.plan(name, shape).or(plans.first().copied());
         let no_plan = || TuneError::Case { case: shape.to_string(), why: "no plan computes it".to_string() };
         let incumbent = incumbent.ok_or_else(no_plan)?;
-        let others = plans.into_iter().filter(|plan| *plan != incumbent).take(count);
-        let candidate = |plan| PlanCandidate { plan, estimate_us: None, rejected: None };
+        let others = plans.into_iter().filter(|plan| *plan != incumbent);
+        let candidate = |plan| PlanCandidate { plan, estimate_us: None, launches: Vec::new(), rejected: None };
         let all = std::iter::once(incumbent).chain(others).map(candidate).collect();
-        Ok(PlanCandidates { order: CandidateOrder::Costs, all })
+        Ok(PlanCandidates { order: CandidateOrder::Costs, all, is_budget_spent: false })
     }
 
-    /// Estimates the candidates until the budget is spent, rejects those that fail a gate of the
-    /// device, and orders the others.
-    fn estimate(&mut self, estimator: &Arc<Estimator>, shape: S, budget: Duration) -> Result<(), Error> {
+    /// Returns the parameters of the plans.
+    fn space(&self) -> ParameterSpace {
+        ParameterSpace::new(self.all.iter().map(|candidate| candidate.plan.to_string()))
+    }
+
+    /// Estimates up to `count` candidates beside the incumbent until the budget is spent, and
+    /// rejects those that fail a gate of the device. Only estimated candidates stay, in the order
+    /// of their estimates.
+    fn estimate(&mut self, estimator: &Arc<Estimator>, shape: S, count: usize, budget: Duration) -> Result<(), Error> {
         let start = Instant::now();
         let device = estimator.device();
         let operands = shape.operands(&device, OperandValues::Zeros)?;
         // Launches that prepare the operands do not count.
         estimator.take().map_err(Error::Estimate)?;
-        let count = self.all.len();
-        with_bar(count, |bar| {
-            for candidate in &mut self.all {
+        let space = self.space();
+        let all = &mut self.all;
+        let others: Vec<usize> = (1..all.len()).collect();
+        self.is_budget_spent = with_bar(1 + count.min(others.len()), |bar| {
+            let mut best = (String::new(), f64::INFINITY);
+            let mut attempt = |number: usize| {
                 if start.elapsed() >= budget {
-                    break;
+                    return Ok(None);
                 }
-                bar.set_message(format!("estimate of {}", candidate.plan));
+                let candidate: &mut PlanCandidate<S::Plan> = &mut all[number];
+                let so_far = match best.1.is_finite() {
+                    true => format!(", best so far: {}, {:.2} µs", best.0, best.1),
+                    false => String::new(),
+                };
+                bar.set_message(format!("estimate of {}{so_far}", candidate.plan));
                 let refused = operands.run(&device, candidate.plan).err().map(|e| e.to_string());
-                let estimated = estimator.take();
-                candidate.rejected = refused;
-                match estimated {
-                    Ok(launches) => {
-                        let spilled = launches.iter().find(|launch| launch.spill_bytes > 0);
-                        let large = launches.iter().find(|launch| launch.shared_bytes > SHARED_LIMIT);
-                        if let Some(launch) = spilled {
-                            let (bytes, name) = (launch.spill_bytes, &launch.instance);
-                            candidate.rejected = Some(format!("{name} spills {bytes} bytes of registers of a thread"));
-                        } else if let Some(launch) = large {
-                            let (bytes, name) = (launch.shared_bytes, &launch.instance);
-                            candidate.rejected =
-                                Some(format!("{name} takes {bytes} bytes of shared memory, above {SHARED_LIMIT}"));
-                        }
-                        candidate.estimate_us = Some(launches.iter().map(|launch| launch.time_us).sum());
-                    }
-                    Err(e @ kernels_rs_estimate::estimate::Error::Fit { .. }) => {
-                        candidate.rejected = Some(e.to_string());
-                    }
-                    Err(e) => return Err(Error::Estimate(e)),
-                }
+                candidate.estimated(estimator.take(), refused)?;
                 bar.inc(1);
-            }
-            Ok(())
+                let time = candidate.estimate_us.filter(|_| candidate.rejected.is_none()).unwrap_or(f64::INFINITY);
+                if time < best.1 {
+                    best = (candidate.plan.to_string(), time);
+                }
+                Ok::<_, Error>(Some(time))
+            };
+            Ok::<_, Error>(attempt(0)?.is_none() || space.explore(&others, count, attempt)?)
         })?;
         self.order = CandidateOrder::Estimates;
-        // A stable sort keeps the order of the costs for what was not estimated.
+        let mut number = 0;
+        self.all.retain(|candidate| {
+            number += 1;
+            number == 1 || candidate.estimate_us.is_some() || candidate.rejected.is_some()
+        });
         let time = |candidate: &PlanCandidate<S::Plan>| candidate.estimate_us.unwrap_or(f64::INFINITY);
         self.all[1..].sort_by(|a, b| time(a).total_cmp(&time(b)));
         Ok(())
@@ -224,6 +309,7 @@ impl TuneArgs {
         match self.call {
             TunableCall::Gemm => self.run_call::<ProductShape>(out),
             TunableCall::Weights => self.run_call::<WeightedShape>(out),
+            TunableCall::Rows => self.run_call::<RowsShape>(out),
         }
     }
 
@@ -238,12 +324,12 @@ impl TuneArgs {
                 let failed = |source| Error::NoDevice { device: self.device.clone(), source: Box::new(source) };
                 let device = Device::cuda(ordinal).map_err(failed)?;
                 let name = device.name().to_string();
-                let mut candidates = PlanCandidates::new(&device, &name, shape, tuned, count)?;
+                let mut candidates = PlanCandidates::new(&device, &name, shape, tuned)?;
                 // Half of the budget is for measurements.
                 if let Some(model) = DeviceModel::of_driver_name(device.name())? {
                     match Estimator::new(model) {
                         Err(kernels_rs_estimate::estimate::Error::NoTools { .. }) => {}
-                        estimator => candidates.estimate(&estimator?, shape, budget / 2)?,
+                        estimator => candidates.estimate(&estimator?, shape, count, budget / 2)?,
                     }
                 }
                 let remaining = budget.saturating_sub(start.elapsed());
@@ -254,8 +340,8 @@ impl TuneArgs {
                 let model = DeviceModel::named(&self.device)?;
                 let name = model.device.driver_name.clone();
                 let estimator = Estimator::new(model)?;
-                let mut candidates = PlanCandidates::new(&estimator.device(), &name, shape, tuned, count)?;
-                candidates.estimate(&estimator, shape, budget)?;
+                let mut candidates = PlanCandidates::new(&estimator.device(), &name, shape, tuned)?;
+                candidates.estimate(&estimator, shape, count, budget)?;
                 let result = estimated(&candidates).ok_or(TuneError::Budget { seconds: self.budget })?;
                 (name, candidates, result)
             }
@@ -284,6 +370,7 @@ impl TuneArgs {
         budget: Duration,
     ) -> Result<SearchResult, Error> {
         let limits = SearchLimits {
+            candidates: usize::from(self.candidates),
             quick: usize::from(self.quick),
             confirming: usize::from(self.confirming),
             budget,
@@ -293,7 +380,7 @@ impl TuneArgs {
         with_bar(limits.quick + limits.confirming, |bar| {
             let operands = shape.operands(device, OperandValues::Drawn)?;
             PlanMeter::with(device, shape, &operands, &plans, bar, |meter| {
-                search(meter, &candidates.accepted(), 0, &limits)
+                search(meter, &candidates.accepted(), &candidates.space(), 0, &limits)
             })
         })
     }
@@ -318,7 +405,7 @@ fn estimated<S: TunedCall>(candidates: &PlanCandidates<S>) -> Option<SearchResul
         Some(why) => CandidateResult::Rejected { why: why.clone() },
         None => CandidateResult::NotTried,
     };
-    let is_budget_spent = candidates.all.iter().any(|c| c.estimate_us.is_none() && c.rejected.is_none());
+    let is_budget_spent = candidates.is_budget_spent;
     Some(SearchResult {
         candidates: candidates.all.iter().map(result).collect(),
         best,
@@ -354,6 +441,7 @@ impl TuneReport {
         };
         TuneReport {
             call: S::NAME,
+            setter: S::SETTER,
             device: device.to_string(),
             case: format!("{shape}, {}", shape.variant()),
             ranking: candidates.order,
@@ -412,8 +500,7 @@ impl TuneReport {
             (None, false) => writeln!(out, "{}: {}", self.winner, self.evidence)?,
         }
         if let (true, Some(path)) = (self.is_written, table) {
-            let setter = if self.call == ProductShape::NAME { "Gemm::tuned" } else { "Weights::tuned" };
-            writeln!(out, "added to {}; `{setter}` takes the table", path.display())?;
+            writeln!(out, "added to {}; {} takes the table", path.display(), self.setter)?;
         }
         Ok(())
     }

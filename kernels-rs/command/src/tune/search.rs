@@ -2,6 +2,7 @@
 //! the incumbent. The search identifies candidates by number and measures through a trait, so that
 //! tests can supply the times.
 
+use super::parzen::ParameterSpace;
 use crate::error::Error;
 use crate::statistics::{ComparisonVerdict, Difference, Summary, median};
 use serde::Serialize;
@@ -26,6 +27,8 @@ pub(super) trait CandidateMeter {
 /// Numbers of measurements and limits of a search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SearchLimits {
+    /// Number of evaluated candidates beside the incumbent.
+    pub candidates: usize,
     /// Measurements of a candidate in the quick round.
     pub quick: usize,
     /// Measurements of the best candidate and of the incumbent in the confirming round.
@@ -88,39 +91,58 @@ impl SearchResult {
 const PRUNED_EVERY: usize = 8;
 /// Candidates that no pruning goes below.
 const MIN_UNPRUNED_CANDIDATES: usize = 3;
+/// Measurements of a candidate that decide which one of a large space is next.
+const EXPLORING_MEASUREMENTS: usize = 5;
 
-/// Searches `candidates`, which are given in the order of the measurements. The incumbent is
+/// Searches `candidates`, which are given in the order of their likely times. The incumbent is
 /// never pruned, and a rejected candidate is never timed.
 ///
-/// In the quick round, all candidates are measured once, then all again, and so on. After every
-/// eighth time, candidates are dropped whose median is above the median of all medians. In the
-/// confirming round, the best candidate and the incumbent alternate. Each is measured first in half
-/// of the pairs.
+/// If there are more candidates than the limits permit, a few measurements of each decide which one
+/// is next ([`ParameterSpace`]). In the quick round, all candidates are measured once, then all
+/// again, and so on. After every eighth time, candidates are dropped whose median is above the
+/// median of all medians. In the confirming round, the best candidate and the incumbent alternate.
+/// Each is measured first in half of the pairs.
 ///
 /// # Errors
 /// Returns the errors of measurements, and an error if the incumbent is rejected.
 pub(super) fn search(
     meter: &mut dyn CandidateMeter,
     candidates: &[usize],
+    space: &ParameterSpace,
     incumbent: usize,
     limits: &SearchLimits,
 ) -> Result<SearchResult, Error> {
     let count = candidates.iter().copied().chain([incumbent]).max().unwrap_or(0) + 1;
     let mut results = vec![CandidateResult::NotTried; count];
     let mut remaining = Vec::new();
-    let mut is_budget_spent = false;
-    for candidate in std::iter::once(incumbent).chain(candidates.iter().copied().filter(|c| *c != incumbent)) {
-        // The incumbent is needed in any case.
-        is_budget_spent |= candidate != incumbent && meter.elapsed() >= limits.budget;
-        if is_budget_spent {
-            break;
-        }
-        match meter.rejected(candidate)? {
-            None => remaining.push(candidate),
-            Some(why) if candidate == incumbent => return Err(Error::Incumbent { why }),
-            Some(why) => results[candidate] = CandidateResult::Rejected { why },
-        }
+    // The incumbent is needed in any case.
+    match meter.rejected(incumbent)? {
+        None => remaining.push(incumbent),
+        Some(why) => return Err(Error::Incumbent { why }),
     }
+    let others: Vec<usize> = candidates.iter().copied().filter(|candidate| *candidate != incumbent).collect();
+    let is_large = others.len() > limits.candidates;
+    let mut fastest_explored = (incumbent, f64::INFINITY);
+    let mut is_budget_spent = space.explore(&others, limits.candidates, |candidate| {
+        if meter.elapsed() >= limits.budget {
+            return Ok(None);
+        }
+        if let Some(why) = meter.rejected(candidate)? {
+            results[candidate] = CandidateResult::Rejected { why };
+            return Ok(Some(f64::INFINITY));
+        }
+        remaining.push(candidate);
+        if !is_large {
+            return Ok(Some(0.0));
+        }
+        let times: Result<Vec<f64>, Error> = (0..EXPLORING_MEASUREMENTS).map(|_| meter.time(candidate)).collect();
+        let time = median(&times?);
+        if time < fastest_explored.1 {
+            fastest_explored = (candidate, time);
+        }
+        meter.progress("exploration", fastest_explored.0, fastest_explored.1);
+        Ok::<_, Error>(Some(time))
+    })?;
     let mut times: Vec<Vec<f64>> = vec![Vec::new(); count];
     for measurement in 1..=limits.quick {
         is_budget_spent |= meter.elapsed() >= limits.budget;
@@ -188,8 +210,18 @@ mod tests {
     use super::*;
     use runtime::testing::Random;
 
-    const LIMITS: SearchLimits =
-        SearchLimits { quick: 40, confirming: 100, budget: Duration::from_secs(60), least_change: 0.01 };
+    const LIMITS: SearchLimits = SearchLimits {
+        candidates: 24,
+        quick: 40,
+        confirming: 100,
+        budget: Duration::from_secs(60),
+        least_change: 0.01,
+    };
+
+    /// Returns the parameters of candidates that are numbered from 1.
+    fn space(count: usize) -> ParameterSpace {
+        ParameterSpace::new((0..count).map(|number| format!("plan {}", number + 1)))
+    }
 
     /// A meter with planted medians, and noise of up to 1 %.
     struct PlantedMeter {
@@ -216,7 +248,7 @@ mod tests {
 
         fn search(&mut self, incumbent: usize) -> SearchResult {
             let all: Vec<usize> = (0..self.medians.len()).collect();
-            search(self, &all, incumbent, &LIMITS).unwrap()
+            search(self, &all, &space(all.len()), incumbent, &LIMITS).unwrap()
         }
     }
 
@@ -268,7 +300,7 @@ mod tests {
         assert_eq!(meter.counts[3], 0);
         assert_eq!(result.candidates[3], CandidateResult::Rejected { why: "element 3 is wrong".to_string() });
         meter.faulty = vec![4];
-        let error = search(&mut meter, &[0, 1], 4, &LIMITS).unwrap_err().to_string();
+        let error = search(&mut meter, &[0, 1], &space(9), 4, &LIMITS).unwrap_err().to_string();
         assert!(error.contains("element 3 is wrong"), "{error}");
     }
 
@@ -285,6 +317,20 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// Searches 200 candidates whose times grow with the distance from candidate 150.
+    #[test]
+    fn a_large_space_is_explored() {
+        let medians: Vec<f64> =
+            (0..200).map(|number| 1.0 + (f64::from(number) / 150.0).log2().abs().min(8.0)).collect();
+        let mut meter = PlantedMeter::new(&medians);
+        let result = meter.search(0);
+        let tried = result.candidates.iter().filter(|candidate| **candidate != CandidateResult::NotTried).count();
+        assert_eq!(tried, 1 + LIMITS.candidates);
+        assert!(medians[result.winner(0)] < 1.2, "{}", result.winner(0));
+        let in_order = medians[..=LIMITS.candidates].iter().copied().fold(f64::INFINITY, f64::min);
+        assert!(in_order > 3.0, "{in_order}");
     }
 
     #[test]

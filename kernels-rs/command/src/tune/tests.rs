@@ -54,15 +54,16 @@ impl CandidateMeter for PlantedTimes<'_> {
 fn dispatch_picks_the_tuned_plan() {
     let device = Device::cpu_with_facts(DeviceFacts { multiprocessors: 4 });
     let shape = ProductShape::parse("20x24x200", "A·B").unwrap();
-    let candidates = PlanCandidates::new(&device, "CPU", shape, ProductShape::built_in(), 8).unwrap();
+    let candidates = PlanCandidates::new(&device, "CPU", shape, ProductShape::built_in()).unwrap();
     let plans: Vec<GemmPlan> = candidates.all.iter().map(|c| c.plan).collect();
     let operands = shape.operands(&device, OperandValues::Drawn).unwrap();
-    let limits = SearchLimits { quick: 40, confirming: 100, budget: Duration::from_secs(60), least_change: 0.01 };
+    let budget = Duration::from_secs(60);
+    let limits = SearchLimits { candidates: plans.len(), quick: 40, confirming: 100, budget, least_change: 0.01 };
     let tune = |fastest: GemmPlan, faulty: Option<GemmPlan>| {
         let random = Random::new(1);
         let mut meter =
             PlantedTimes { device: &device, operands: &operands, plans: plans.clone(), fastest, faulty, random };
-        let result = search(&mut meter, &candidates.accepted(), 0, &limits).unwrap();
+        let result = search(&mut meter, &candidates.accepted(), &candidates.space(), 0, &limits).unwrap();
         TuneReport::new(device.name(), shape, &candidates, &result)
     };
     let planted = plans[5];
@@ -119,6 +120,19 @@ fn products_with_weights_are_checked() {
             for plan in plans {
                 judged(&device, &operands, plan.parse::<QuantPlan>().unwrap());
             }
+        }
+    }
+}
+
+/// Checks teams that keep whole rows, and teams that read a part again.
+#[test]
+fn rows_are_checked() {
+    let device = Device::cpu();
+    for case in ["3x300, softmax", "5x301, rms norm", "2x2049, layer norm"] {
+        let shape: RowsShape = shape_of(case).unwrap();
+        let operands = shape.operands(&device, OperandValues::Drawn).unwrap();
+        for team in ["team 32 4", "team 64 8", "team 160 12", "team 1024 48"] {
+            judged(&device, &operands, team.parse().unwrap());
         }
     }
 }

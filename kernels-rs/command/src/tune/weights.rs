@@ -19,6 +19,7 @@ const BYTE_SCALE: f32 = 1.0 / 128.0;
 
 impl TunedCall for WeightedShape {
     const NAME: &'static str = "weights";
+    const SETTER: &'static str = "`Weights::tuned`";
     type Operands = WeightedOperands;
 
     fn is_empty(self) -> bool {
@@ -39,10 +40,13 @@ impl TunedCall for WeightedShape {
         WeightedOperands::new(device, self, values, copies).map_err(Error::Device)
     }
 
-    fn typical_ns(self) -> f64 {
+    fn operations(self) -> f64 {
         let WeightedShape { m, n, k, .. } = self;
-        let operations = 2.0 * m as f64 * n as f64 * k as f64;
-        (operations / DP4A_OPERATIONS_PER_NS).max(weight_bytes(self) as f64 / BYTES_PER_NS)
+        2.0 * m as f64 * n as f64 * k as f64
+    }
+
+    fn typical_ns(self) -> f64 {
+        (self.operations() / DP4A_OPERATIONS_PER_NS).max(weight_bytes(self) as f64 / BYTES_PER_NS)
     }
 }
 
