@@ -267,7 +267,7 @@ pub fn by_arrays(x: View<f32, 2>, y: ViewMut<f32, 2>) {
 /// Loads vectors at multiples of two elements. The indices pass through an array of arrays.
 #[kernel(block = 32, grid = y.rows())]
 #[requires(x.rows() == y.rows(), x.cols() == y.cols(), x.cols() % 4 == 0, x.aligned(4), y.aligned(4))]
-pub fn by_arrays_of_pairs(x: View<f32, 2>, y: ViewMut<f32, 2>) {
+pub fn by_arrays_of_pairs(x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
     let mut at = [[0usize; 2]; 2];
     for s in unroll(0..2) {
         at[s] = [block::x(), (32 * s + thread::x()) * 2];
@@ -462,7 +462,7 @@ fn rows_along_y(rows: usize) -> usize {
 
 /// Stores to a row, of which a grid with more than four is folded along x.
 #[kernel(block = 32, grid = (tiles_along_x(y.cols().div_ceil(32), y.rows()), rows_along_y(y.rows())))]
-pub fn in_folded_grid(y: ViewMut<f32, 2>) {
+pub fn in_folded_grid(mut y: ViewMut<f32, 2>) {
     let across = y.cols().div_ceil(32);
     let at = block::x();
     let [tile, row] = if at < across { [at, block::y()] } else { [at % across, at / across] };
@@ -474,7 +474,7 @@ pub fn in_folded_grid(y: ViewMut<f32, 2>) {
 
 /// Stores to the next row, which the last row of a folded grid lacks.
 #[kernel(block = 32, grid = (tiles_along_x(y.cols().div_ceil(32), y.rows()), rows_along_y(y.rows())))]
-pub fn beyond_folded_grid(y: ViewMut<f32, 2>) {
+pub fn beyond_folded_grid(mut y: ViewMut<f32, 2>) {
     let across = y.cols().div_ceil(32);
     let at = block::x();
     let [tile, row] = if at < across { [at, block::y()] } else { [at % across, at / across + 1] };
