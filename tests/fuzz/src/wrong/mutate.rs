@@ -316,6 +316,7 @@ impl Mutator<'_> {
 
     /// Returns the expression inside another one.
     fn wrapped(&mut self, e: &Expr) -> Expr {
+        let e: Expr = parse_quote!((#e));
         match self.random.below(20) {
             0 => parse_quote!((!#e)),
             1 => parse_quote!((-#e)),
