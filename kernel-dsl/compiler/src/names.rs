@@ -1,7 +1,7 @@
-//! NameVisitor of a text that no rustc reads: names that are declared twice, items out of scope, private
+//! Names in a text that rustc does not read: duplicate declarations, items out of scope, private
 //! items of modules, and impls that do not fit their traits.
 //!
-//! The checker finds an item by the last name of its path. So this module decides whether Rust would
+//! The checker finds an item by the last name of its path. This module decides whether Rust would
 //! find the item there.
 
 use crate::language;
@@ -154,7 +154,7 @@ impl<'f> NameModules<'f> {
             }
             return match declared.module {
                 Some(inner) if !rest.is_empty() => next(inner),
-                // What follows is an associated item or a variant.
+                // The rest is an associated item or a variant.
                 _ => PathLookup::Found,
             };
         }

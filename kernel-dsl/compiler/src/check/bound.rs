@@ -27,6 +27,20 @@ impl FunctionChecker<'_> {
         }
     }
 
+    /// Reports negations of integers whose type, found later, is unsigned.
+    pub(super) fn negations(&mut self) {
+        for (ty, mark) in std::mem::take(&mut self.negated) {
+            if matches!(self.table.get(ty), Ty::Scalar(scalar) if !scalar.is_signed()) {
+                self.report_negation(ty, mark);
+            }
+        }
+    }
+
+    pub(super) fn report_negation(&mut self, ty: TypeIndex, mark: SpanPair) {
+        let name = self.named(ty);
+        self.report(mark, format!("`-` does not apply to `{name}`, which has no negative values"));
+    }
+
     pub(super) fn name_of_bound(&self, bound: &TraitBound) -> String {
         match bound {
             TraitBound::Builtin(builtin) => builtin.name().to_string(),

@@ -313,12 +313,15 @@ impl FunctionChecker<'_> {
                 let fits = match known {
                     Ty::Scalar(s) => s.is_float() || s.is_half() || s.is_signed(),
                     Ty::Parameter(_) | Ty::Projection { .. } => self.implements(ty, Builtin::Float),
-                    Ty::Unknown(UnknownKind::Integer | UnknownKind::Float) | Ty::Wrong | Ty::Never => true,
+                    Ty::Unknown(UnknownKind::Integer) => {
+                        self.negated.push((ty, mark));
+                        true
+                    }
+                    Ty::Unknown(UnknownKind::Float) | Ty::Wrong | Ty::Never => true,
                     _ => false,
                 };
                 if !fits {
-                    let name = self.named(ty);
-                    self.report(mark, format!("`-` does not apply to `{name}`, which has no negative values"));
+                    self.report_negation(ty, mark);
                 }
                 (ExprKind::Unary(ir::Unary::Neg, operand), ty)
             }

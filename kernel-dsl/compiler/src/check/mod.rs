@@ -229,6 +229,8 @@ struct FunctionChecker<'a> {
     operands: Vec<OperatorOperands>,
     /// Types that must satisfy bounds.
     bounded: Vec<bound::BoundedType>,
+    /// The types of negated integers, while they are unknown.
+    negated: Vec<(TypeIndex, SpanPair)>,
     /// The expression that is being checked.
     current: SpanPair,
     /// Shifts by a literal: the shifted type, the amount, and the tokens of the amount.
@@ -340,6 +342,7 @@ impl<'a> FunctionChecker<'a> {
             literals: Vec::new(),
             operands: Vec::new(),
             bounded: Vec::new(),
+            negated: Vec::new(),
             current: function.body.mark,
             shifts: Vec::new(),
             bound: Vec::new(),
@@ -604,6 +607,7 @@ impl<'a> FunctionChecker<'a> {
             }
         }
         self.bounded();
+        self.negations();
         let types = Finished::new(&self.table);
         let mut finish = Finish { checker: self, types };
         hir::visit::block(body, &mut |e| finish.one(e));

@@ -1,5 +1,5 @@
-//! Analyses of a graph: moves and initialization forward, and loans by the liveness of the variables
-//! that hold them.
+//! Analyses of a graph: moves and initialization forward, and loans by the liveness of the
+//! variables that hold them.
 
 use super::graph::{AccessGraph, PlaceAccess, PlaceProjection, VariablePlace};
 use crate::source::Span;
@@ -26,7 +26,7 @@ pub(super) fn mistakes(mut graph: AccessGraph) -> Vec<(Span, String)> {
     unique
 }
 
-/// What is known before a node: the places that may have no value, and the variables declared
+/// The knowledge before a node: the places that may have no value, and the variables declared
 /// without a value that may have one.
 #[derive(Clone, PartialEq, Eq, Default)]
 struct ValueState {

@@ -25,7 +25,7 @@ pub(super) enum PlaceProjection {
     Target,
 }
 
-/// What an access does to its place.
+/// The effect of an access on its place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum PlaceAccess {
     Read,
@@ -74,7 +74,7 @@ pub(super) struct GraphVariable {
     pub flows: BTreeSet<usize>,
 }
 
-/// The graph. Its first node is the entry.
+/// The graph. The first node is the entry.
 #[derive(Default)]
 pub(super) struct AccessGraph {
     pub nodes: Vec<FlowNode>,
@@ -768,7 +768,7 @@ impl<'f> GraphBuilder<'f> {
         }
     }
 
-    /// Adds a closure: the loans of its captures, and its body on a path of its own.
+    /// Adds a closure: the loans of its captures, and its body on a separate path.
     fn closure(&mut self, parameters: &'f [Pattern], body: &'f Expr, span: Span) -> usize {
         let (captures, inner) = self.captures(parameters, body);
         if self.at.is_some() {

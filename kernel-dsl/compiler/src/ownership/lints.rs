@@ -179,7 +179,7 @@ impl<'f> LintVisitor<'f> {
     }
 }
 
-/// Returns the number that the bits of a literal stand for.
+/// Returns the number that the bits of a literal represent.
 fn signed(bits: u64, scalar: Scalar) -> i128 {
     let unused = 64 - scalar.bits().min(64);
     match scalar.is_signed() {

@@ -1,8 +1,8 @@
-//! What rustc checks after types: exhaustive patterns, initialization, moves, borrows, and the lints
-//! that it denies.
+//! The checks that rustc makes after types: exhaustive patterns, initialization, moves, borrows,
+//! and the lints that rustc denies.
 //!
 //! A macro leaves these checks to rustc, which sees the same body. A kernel from a string has no
-//! rustc, so [`source_file::standalone`](crate::source_file::standalone) runs them here, on the HIR.
+//! rustc, so [`source_file::standalone`](crate::source_file::standalone) runs them on the HIR.
 //!
 //! ```text
 //! HIR ─┬─▶ exhaustive: the patterns of `match`, `let` and `for`

@@ -179,9 +179,15 @@ fn certain_failures_are_denied() {
         ("let few = [1.0, 2.0]; y[i] = few[2];", "the index 2 is beyond the end of this array, which has 2 elements"),
         ("let v: i8 = 128; y[i] = v as f32;", "`128` does not fit in `i8`, whose largest number is 127"),
         ("let v: f32 = 1e39; y[i] = v;", "this number does not fit in `f32`"),
+        ("y[i] = x[-1];", "`-` does not apply to `usize`, which has no negative values"),
+        ("let v = -1; y[i] = x[i + v];", "`-` does not apply to `usize`"),
         ("let by = 40; y[i] = (n << by) as f32;", "a shift by 40 is out of range for `u32`"),
     ]);
-    accepted(&["let v: i8 = -128; y[i] = v as f32 + i8::MIN as f32;", "y[i] = 255u8.wrapping_add(1) as f32;"]);
+    accepted(&[
+        "let v: i8 = -128; y[i] = v as f32 + i8::MIN as f32;",
+        "let v = -1; y[i] = (v + n as i32) as f32;",
+        "y[i] = 255u8.wrapping_add(1) as f32;",
+    ]);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Wrong programs: right ones with a mistake. rustc and our checker must refuse the same.
 //!
-//! A kernel from a string is compiled without rustc, so our checker alone refuses its mistakes. Here
-//! each program is a mutant of a right one. rustc compiles the mutants as modules of one crate, with
-//! the items of `kernel_dsl` that run on the host. Our verdict is that of
+//! A kernel from a string is compiled without rustc, so our checker alone refuses its mistakes.
+//! Each program here is a mutant of a right one. rustc compiles the mutants as modules of one
+//! crate, with the items of `kernel_dsl` that run on the host. Our verdict is that of
 //! [`standalone`](kernel_dsl_compiler::source_file::standalone) and of the stages after it.
 //!
 //! ```text

@@ -35,8 +35,8 @@ const SHARED_WITH_RUSTC: &[&str] = &[
 ];
 
 impl CheckerRefusal {
-    /// Returns whether the message is about a limit of the language, or a mistake that only our
-    /// compiler finds, so that rustc may accept the program.
+    /// Returns whether rustc may accept the program: the message states a limit of the language, or
+    /// a mistake that only our compiler finds.
     pub fn is_limit(&self) -> bool {
         self.stage != FRONT_END || !SHARED_WITH_RUSTC.iter().any(|part| self.message.contains(part))
     }
