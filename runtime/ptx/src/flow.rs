@@ -141,6 +141,11 @@ impl WarpFlow {
         }
     }
 
+    /// Returns whether lanes wait until the active lanes reconverge with them or end.
+    pub fn has_waiting_lanes(&self) -> bool {
+        self.live & !self.mask != 0
+    }
+
     /// Returns the lanes that may still reach the instruction of the active lanes.
     pub fn may_arrive(&self) -> u32 {
         if !self.level.merges || self.resumed_incomplete == self.pc {

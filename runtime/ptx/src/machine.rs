@@ -125,6 +125,8 @@ pub struct Machine<'p, 'm> {
     pub objects: Arc<Objects>,
     /// Whether the host may access some of the memory during the launch.
     pub has_host_memory: bool,
+    /// Whether weak loads of such memory are noted, because the kernel may have fences.
+    pub notes_host_reads: bool,
     /// The accesses so far, if the launch looks for races.
     pub races: Option<Box<RaceHistory>>,
     /// The observer of the executed instructions, if there is one.
@@ -175,6 +177,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             heap: None,
             objects,
             has_host_memory,
+            notes_host_reads: has_host_memory && program.code.ordered,
             races: (options.races && options.checks.enables_races())
                 .then(|| Box::new(RaceHistory::new(program.code.has_read_only_loads))),
             observer: None,

@@ -10,7 +10,12 @@
 //!   Such blocks later run interleaved.
 //! - Blocks that run interleaved: each turn of a warp ends with a comparison.
 //!
-//! Polls of memory that the host may access make no repetition.
+//! Polls of memory that the host may access make no repetition. Strong loads and atomic operations
+//! are polls, and so are weak loads with a fence after them.
+//!
+//! Lanes of a warp run in lockstep, as on a GPU before sm_70. A lane that has a lock may have left
+//! the loop and wait to reconverge with lanes that poll the lock. Such a wait never ends. The
+//! message names the lanes as the reason.
 
 use super::Check;
 use super::cooperative::PausedBlock;
@@ -18,6 +23,11 @@ use super::flow::WarpFlow;
 use super::machine::Machine;
 use super::registers::Registers;
 use super::warp::Warp;
+
+/// The reason of waits within a warp, as the end of a message.
+const LANES_WAIT: &str = "lanes of a warp poll while its other lanes wait to reconverge with them; before sm_70, the \
+                          lanes of a warp run in lockstep, so a lane cannot wait for a lock that another lane of its \
+                          warp has: let one lane take the lock, or release the lock inside the loop";
 
 /// The number of warp instructions without a change of memory before the first comparison. Blocks
 /// that run one after the other count all their instructions.
@@ -112,9 +122,11 @@ impl Machine<'_, '_> {
         let is_known = known.warps.len() == warps.len();
         if is_known && known.warps.iter().zip(warps).all(is_same) {
             let polls = |i: &usize| is_ready(&warps[*i]) && known.warps[*i].has_polled(&warps[*i]);
-            let polling = (0..warps.len()).find(polls);
+            let diverged = (0..warps.len()).filter(polls).find(|i| warps[*i].flow.has_waiting_lanes());
+            let polling = diverged.or_else(|| (0..warps.len()).find(polls));
             let blocks = self.grid.block_count();
             let message = match polling {
+                Some(_) if diverged.is_some() => format!("a wait within a warp that never ends: {LANES_WAIT}"),
                 Some(_) if blocks > 1 => format!(
                     "a wait for another block that never ends: registers and memory are again as they were before, and \
                      the {blocks} blocks of the launch need not be resident at once; launch the kernel cooperatively, or \
@@ -177,9 +189,12 @@ impl RecordedGrid {
         let mut all = self.blocks.iter().zip(blocks).flat_map(|(recorded, block)| recorded.iter().zip(&block.warps));
         all.all(|((_, repeats), warp)| *repeats || !is_ready(warp)).then(|| {
             let count = blocks.len();
+            let mut warps = blocks.iter().flat_map(|block| &block.warps);
+            let diverged = warps.any(|warp| is_ready(warp) && warp.flow.has_waiting_lanes());
+            let reason = if diverged { format!(": {LANES_WAIT}") } else { String::new() };
             format!(
                 "a deadlock: all warps of the {count} resident blocks that can run repeat their states, and no thread \
-                 changes memory"
+                 changes memory{reason}"
             )
         })
     }

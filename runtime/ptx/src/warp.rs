@@ -42,11 +42,14 @@ pub struct Warp {
     pub calls: Vec<Activation>,
     /// The number of consecutive atomic operations of the warp that changed nothing.
     pub idle: u32,
-    /// The number of the warp's strong loads in this block.
+    /// The number of the warp's strong loads in this block, and of its fences of more than a block:
+    /// weak loads after such a fence see what other blocks stored.
     pub strong_loads: u32,
-    /// The number of strong loads of, and of atomic operations on, memory that the host may
-    /// access.
+    /// The number of polls of memory that the host may access: strong loads, atomic operations, and
+    /// fences after weak loads.
     pub host_polls: u32,
+    /// Whether a weak load has read such memory since the last fence.
+    pub has_read_host: bool,
 }
 
 /// A warp at a barrier.
@@ -76,6 +79,7 @@ impl Warp {
             idle: 0,
             strong_loads: 0,
             host_polls: 0,
+            has_read_host: false,
         }
     }
 
@@ -92,7 +96,7 @@ impl Warp {
         self.copies = Copies::default();
         self.waits = None;
         self.calls.clear();
-        (self.idle, self.strong_loads, self.host_polls) = (0, 0, 0);
+        (self.idle, self.strong_loads, self.host_polls, self.has_read_host) = (0, 0, 0, false);
     }
 
     /// Returns whether all lanes have ended.
@@ -132,6 +136,11 @@ impl Machine<'_, '_> {
                     warp.flow.pc += 1;
                 }
                 InstructionKind::Load(access) => {
+                    let is_global = matches!(access.window, Window::Global | Window::Generic);
+                    if self.notes_host_reads && is_global && !warp.has_read_host {
+                        // The result may replace the address.
+                        warp.has_read_host = self.is_of_host(warp, access, mask);
+                    }
                     self.load_defined::<CHECKED>(warp, inst, access, mask);
                     warp.flow.pc += 1;
                 }
@@ -248,6 +257,7 @@ impl Machine<'_, '_> {
                     if CHECKED && mask != 0 {
                         self.fence(*is_of_block);
                     }
+                    self.count_fence(warp, *is_of_block);
                     warp.flow.pc += 1;
                 }
                 InstructionKind::Nothing => warp.flow.pc += 1,
@@ -386,13 +396,26 @@ impl Machine<'_, '_> {
     /// waits of all warps.
     #[inline(always)]
     fn count_host_poll(&mut self, warp: &mut Warp, access: &MemoryAccess, mask: u32) {
-        if !self.has_host_memory {
-            return;
+        if self.has_host_memory && self.is_of_host(warp, access, mask) {
+            warp.host_polls = warp.host_polls.saturating_add(1);
+            self.polls = 0;
         }
+    }
+
+    /// Returns whether a lane accesses memory that the host may access.
+    fn is_of_host(&self, warp: &Warp, access: &MemoryAccess, mask: u32) -> bool {
         let LaunchMemory { buffers, lookup, .. } = &self.memory;
         let addresses = access.addresses(&warp.registers);
-        let is_of_host = |lane: usize| buffers.get(lookup.index(buffers, addresses[lane])).is_some_and(|b| b.of_host);
-        if lanes(mask).any(is_of_host) {
+        lanes(mask).any(|lane| buffers.get(lookup.index(buffers, addresses[lane])).is_some_and(|b| b.of_host))
+    }
+
+    /// Counts a fence: the weak loads after it see what other blocks and the host have stored.
+    #[inline(always)]
+    fn count_fence(&mut self, warp: &mut Warp, is_of_block: bool) {
+        if !is_of_block {
+            warp.strong_loads = warp.strong_loads.saturating_add(1);
+        }
+        if std::mem::take(&mut warp.has_read_host) {
             warp.host_polls = warp.host_polls.saturating_add(1);
             self.polls = 0;
         }

@@ -464,6 +464,7 @@ fn blocks_of_small_launches_wait_for_one_another() {
         "ld.volatile.global.u32 t, [o+124];",
         "atom.global.or.b32 t, [o+124], 0;",
         "bar.sync 0; ld.volatile.global.u32 t, [o+124];",
+        "membar.gl; ld.global.u32 t, [o+124];",
     ];
     let expected: Vec<u32> = (1..=8).chain([0; 8]).chain(2..=8).chain([1]).chain([0; 7]).chain([8]).collect();
     for poll in polls {
@@ -487,6 +488,34 @@ fn blocks_of_small_launches_wait_for_one_another() {
         // The blocks wait for one more block than there is.
         let message = stopped(&text(poll).replace("mov.u32 n, %nctaid.x;", "mov.u32 n, 9;"), [8, 32]);
         assert!(message.starts_with("a deadlock"), "{poll}: {message}");
+    }
+}
+
+/// Checks a lock for which lanes of a warp compete. A GPU before sm_70 never ends such a launch.
+#[test]
+fn lanes_that_wait_for_a_lock_of_their_warp_are_named() {
+    let text = |leaves: &str| {
+        format!(
+            "{HEAD}.visible .entry k(.param .u64 out) {{ .reg .b64 o; .reg .b32 t, v; .reg .pred p, q;
+             ld.param.u64 o, [out]; mov.u32 t, %tid.x; {leaves}
+             take: atom.global.cas.b32 v, [o], 0, 1; setp.ne.u32 p, v, 0; @p bra take;
+             ld.volatile.global.u32 v, [o+4]; add.u32 v, v, 1; st.volatile.global.u32 [o+4], v; membar.gl;
+             atom.global.exch.b32 v, [o], 0; free: ret; }}"
+        )
+    };
+    for (shape, start) in
+        [([1, 32], "a wait within a warp"), ([99, 64], "a wait within a warp"), ([4, 32], "a deadlock")]
+    {
+        let message = stopped(&text(""), shape);
+        assert!(message.starts_with(start) && message.contains("lanes of a warp poll"), "{shape:?}: {message}");
+    }
+    // One lane of each warp takes the lock.
+    let one = text("and.b32 t, t, 31; setp.ne.u32 q, t, 0; @q bra free;");
+    for policy in POLICIES {
+        let options = Options { policy, ..Options::default() };
+        let (outcome, words) = run_blocks(&one, [4, 64], 2, &[], options);
+        assert!(outcome.report.findings.is_empty(), "{}", outcome.report);
+        assert_eq!(words, [0, 8]);
     }
 }
 
