@@ -64,9 +64,10 @@ pub fn in_host_function() -> bool {
 /// Runs a host function of a stream, and marks this thread during the call.
 pub fn as_host_function(call: impl FnOnce()) {
     IN_HOST_FUNCTION.with(|flag| {
-        flag.set(true);
+        // The end of a user object may be inside the function.
+        let outer = flag.replace(true);
         call();
-        flag.set(false);
+        flag.set(outer);
     });
 }
 

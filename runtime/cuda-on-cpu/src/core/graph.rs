@@ -9,6 +9,7 @@ use super::error::{Error, Result};
 use super::event::Event;
 use super::handle::{Handle, HandleType};
 use super::memory::{Fill, MemoryCopy};
+use super::user_object::GraphReferences;
 use super::work::{HostFunction, StreamWork, ValidatedLaunch};
 use cudarc::driver::sys::CUresult;
 use runtime_simt::Lock;
@@ -82,6 +83,15 @@ impl Operation {
             Operation::Free(_) => 11,
         }
     }
+
+    /// Returns the operation with the attributes of an earlier one: new parameters of a kernel node
+    /// do not change whether its launch is cooperative.
+    pub fn with_attributes_of(mut self, earlier: &Operation) -> Operation {
+        if let (Operation::Launch(launch), Operation::Launch(earlier)) = (&mut self, earlier) {
+            launch.cooperative = earlier.cooperative;
+        }
+        self
+    }
 }
 
 impl From<StreamWork> for Operation {
@@ -94,6 +104,7 @@ impl From<StreamWork> for Operation {
             StreamWork::Record(event, _) => Operation::Record(event),
             StreamWork::Call(function) => Operation::Call(function),
             StreamWork::Graph(works) => Operation::Launched(works),
+            StreamWork::Keep(_) => Operation::Empty,
         }
     }
 }
@@ -107,9 +118,14 @@ pub struct Node {
     pub graph: Handle,
     operation: Lock<Operation>,
     after: Lock<Vec<Handle>>,
+    /// The attributes that the program set, by `CUlaunchAttributeID`.
+    attributes: Lock<BTreeMap<u32, AttributeValue>>,
     /// The parameters of a launch, as the program sees them.
     shown: Lock<Option<Shown>>,
 }
+
+/// The value of an attribute: `CUlaunchAttributeValue`.
+pub type AttributeValue = [u64; 8];
 
 /// Parameters of a launch in memory that a program reads through pointers.
 #[derive(Debug)]
@@ -126,6 +142,33 @@ pub struct Graph {
     nodes: Lock<Vec<Arc<Node>>>,
     /// For a clone, the node of each original node.
     clones: Lock<HashMap<Handle, Handle>>,
+    /// The references to user objects.
+    objects: Lock<Vec<GraphReferences>>,
+}
+
+/// The parts of a node that an update of an executable graph may not change: the type, the
+/// dependencies, and the nodes of a child graph.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeShape {
+    /// The node.
+    pub node: Handle,
+    /// The number of the type.
+    pub kind: u32,
+    /// The positions of the nodes that the node depends on.
+    pub after: Vec<usize>,
+    /// The nodes of the child graph, if the node has one.
+    pub inner: Vec<NodeShape>,
+}
+
+/// The parts of a graph that an executable graph needs.
+#[derive(Debug)]
+pub struct GraphParts {
+    /// The parts that an update may not change.
+    pub shape: Vec<NodeShape>,
+    /// The operations.
+    pub steps: Vec<ExecutableNode>,
+    /// New references to the user objects.
+    pub objects: Vec<GraphReferences>,
 }
 
 /// A node of an executable graph.
@@ -148,7 +191,11 @@ pub struct ExecutableGraph {
     pub context: Arc<Context>,
     /// The flags given at instantiation.
     pub flags: u64,
+    /// The nodes of the graph at the instantiation.
+    pub shape: Vec<NodeShape>,
     steps: Lock<Vec<ExecutableNode>>,
+    /// The references to the user objects of the graph.
+    objects: Lock<Arc<[GraphReferences]>>,
 }
 
 impl HandleType for Graph {
@@ -173,7 +220,7 @@ impl Node {
     /// Creates a node.
     pub fn new(handle: Handle, graph: Handle, operation: Operation, after: Vec<Handle>) -> Node {
         let (operation, after) = (Lock::new(operation), Lock::new(after));
-        Node { handle, graph, operation, after, shown: Lock::default() }
+        Node { handle, graph, operation, after, attributes: Lock::default(), shown: Lock::default() }
     }
 
     /// Returns the operation.
@@ -190,6 +237,22 @@ impl Node {
         *current = operation;
         *self.shown.lock() = None;
         Ok(())
+    }
+
+    /// Returns the value of an attribute, if the program set it.
+    pub fn attribute(&self, id: u32) -> Option<AttributeValue> {
+        self.attributes.lock().get(&id).copied()
+    }
+
+    /// Sets an attribute.
+    pub fn set_attribute(&self, id: u32, value: AttributeValue) {
+        self.attributes.lock().insert(id, value);
+    }
+
+    /// Copies the attributes of another node.
+    pub fn copy_attributes(&self, from: &Node) {
+        let attributes = from.attributes.lock().clone();
+        *self.attributes.lock() = attributes;
     }
 
     /// Returns the nodes that the node depends on.
@@ -242,7 +305,63 @@ impl Node {
 impl Graph {
     /// Creates an empty graph.
     pub fn new(handle: Handle) -> Graph {
-        Graph { handle, nodes: Lock::default(), clones: Lock::default() }
+        Graph { handle, nodes: Lock::default(), clones: Lock::default(), objects: Lock::default() }
+    }
+
+    /// Adds references to a user object.
+    pub fn keep(&self, references: GraphReferences) {
+        let mut objects = self.objects.lock();
+        match objects.iter_mut().find(|other| other.object() == references.object()) {
+            Some(other) => other.join(references),
+            None => objects.push(references),
+        }
+    }
+
+    /// Takes references to a user object out of the graph. The object may end when these are
+    /// dropped.
+    pub fn take_references(&self, object: Handle, count: u32) -> Result<GraphReferences> {
+        let mut objects = self.objects.lock();
+        let place = objects.iter().position(|other| other.object() == object);
+        let place = place.ok_or_else(|| Error::value("the graph has no reference to the object"))?;
+        let taken = objects[place].split(count)?;
+        if objects[place].is_empty() {
+            objects.remove(place);
+        }
+        Ok(taken)
+    }
+
+    /// Takes all references to user objects out of the graph.
+    pub fn take_all_references(&self) -> Vec<GraphReferences> {
+        std::mem::take(&mut *self.objects.lock())
+    }
+
+    /// Returns new references to the user objects of the graph, without those of child graphs.
+    pub fn own_references(&self) -> Vec<GraphReferences> {
+        self.objects.lock().clone()
+    }
+
+    /// Returns new references to the user objects of the graph and of its child graphs.
+    fn references(&self) -> Vec<GraphReferences> {
+        let mut references = self.own_references();
+        for node in self.nodes() {
+            if let Operation::Child(child) = node.operation() {
+                references.extend(child.references());
+            }
+        }
+        references
+    }
+
+    /// Returns what an update may not change, in the order of the steps.
+    pub fn shape(&self) -> Result<Vec<NodeShape>> {
+        let nodes = self.ordered()?;
+        let places: HashMap<Handle, usize> = nodes.iter().enumerate().map(|(i, node)| (node.handle, i)).collect();
+        let shape = |node: &Arc<Node>| -> Result<NodeShape> {
+            let operation = node.operation();
+            let inner = if let Operation::Child(child) = &operation { child.shape()? } else { Vec::new() };
+            let after = node.after().iter().filter_map(|node| places.get(node).copied()).collect();
+            Ok(NodeShape { node: node.handle, kind: operation.kind(), after, inner })
+        };
+        nodes.iter().map(shape).collect()
     }
 
     /// Adds a node.
@@ -299,6 +418,11 @@ impl Graph {
         self.clones.lock().get(&original).copied()
     }
 
+    /// Returns the parts of the graph that an executable needs.
+    pub fn parts(&self) -> Result<GraphParts> {
+        Ok(GraphParts { shape: self.shape()?, steps: self.steps()?, objects: self.references() })
+    }
+
     /// Returns the steps of an executable of the graph, in order.
     pub fn steps(&self) -> Result<Vec<ExecutableNode>> {
         let mut steps = Vec::new();
@@ -313,9 +437,21 @@ impl Graph {
 }
 
 impl ExecutableGraph {
-    /// Creates an executable of these steps.
-    pub fn new(handle: Handle, context: Arc<Context>, flags: u64, steps: Vec<ExecutableNode>) -> ExecutableGraph {
-        ExecutableGraph { handle, context, flags, steps: Lock::new(steps) }
+    /// Creates an executable of a graph.
+    pub fn new(handle: Handle, context: Arc<Context>, flags: u64, parts: GraphParts) -> ExecutableGraph {
+        let GraphParts { shape, steps, objects } = parts;
+        let (steps, objects) = (Lock::new(steps), Lock::new(objects.into()));
+        ExecutableGraph { handle, context, flags, shape, steps, objects }
+    }
+
+    /// Returns the references to user objects.
+    pub fn objects(&self) -> Arc<[GraphReferences]> {
+        self.objects.lock().clone()
+    }
+
+    /// Replaces the references to user objects, and returns the old ones.
+    pub fn replace_objects(&self, objects: Vec<GraphReferences>) -> Arc<[GraphReferences]> {
+        std::mem::replace(&mut *self.objects.lock(), objects.into())
     }
 
     /// Locks the steps.
@@ -360,6 +496,19 @@ struct CaptureState {
     ended: bool,
     /// The handles that the program last received.
     shown: Box<[u64]>,
+    /// The data of the dependencies that the program last received: zeros.
+    shown_edges: Box<[u64]>,
+}
+
+/// The dependencies of the next node of a stream, in memory that a program reads.
+#[derive(Clone, Copy, Debug)]
+pub struct ShownFront {
+    /// The handles of the nodes.
+    pub nodes: *const u64,
+    /// The data of each dependency: `CUgraphEdgeData`.
+    pub edges: *const u64,
+    /// The number of dependencies.
+    pub count: usize,
 }
 
 impl Capture {
@@ -400,12 +549,13 @@ impl Capture {
         Ok(())
     }
 
-    /// Returns the address and the number of the handles in a stream's front. The handles stay
-    /// there until the next call.
-    pub fn show_front(&self, stream: Handle) -> Result<(*const u64, usize)> {
+    /// Returns the handles in a stream's front, which stay there until the next call.
+    pub fn show_front(&self, stream: Handle) -> Result<ShownFront> {
         let mut state = self.valid()?;
         state.shown = state.fronts.get(&stream).into_iter().flatten().map(|node| node.0).collect();
-        Ok((state.shown.as_ptr(), state.shown.len()))
+        let count = state.shown.len();
+        state.shown_edges = vec![0; count].into();
+        Ok(ShownFront { nodes: state.shown.as_ptr(), edges: state.shown_edges.as_ptr(), count })
     }
 
     /// Invalidates the capture.

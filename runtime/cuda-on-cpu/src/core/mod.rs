@@ -24,4 +24,5 @@ pub mod origin;
 pub mod settings;
 pub mod stream;
 pub mod texture;
+pub mod user_object;
 pub mod work;

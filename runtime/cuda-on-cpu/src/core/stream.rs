@@ -3,10 +3,11 @@
 use super::context::Context;
 use super::engine::Ticket;
 use super::error::{Error, Result};
-use super::graph::Capture;
+use super::graph::{AttributeValue, Capture};
 use super::handle::{Handle, HandleType};
 use cudarc::driver::sys::CUresult;
 use runtime_simt::Lock;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,6 +24,8 @@ pub struct Stream {
     pub flags: u32,
     last: AtomicU64,
     capture: Lock<Option<Arc<Capture>>>,
+    /// The attributes that the program set, by `CUlaunchAttributeID`. None has an effect.
+    attributes: Lock<BTreeMap<u32, AttributeValue>>,
 }
 
 impl HandleType for Stream {
@@ -36,7 +39,8 @@ pub const NON_BLOCKING: u32 = 1;
 impl Stream {
     /// Creates a stream without work.
     pub fn new(handle: Handle, id: u64, context: Arc<Context>, flags: u32) -> Stream {
-        Stream { handle, id, context, flags, last: AtomicU64::new(0), capture: Lock::default() }
+        let last = AtomicU64::new(0);
+        Stream { handle, id, context, flags, last, capture: Lock::default(), attributes: Lock::default() }
     }
 
     /// Returns the ticket of the last operation submitted to the stream.
@@ -47,6 +51,29 @@ impl Stream {
     /// Records the ticket of the last operation submitted to the stream.
     pub fn note(&self, ticket: Ticket) {
         self.last.fetch_max(ticket, Ordering::AcqRel);
+    }
+
+    /// Returns the value of an attribute, by default that of NVIDIA's driver.
+    pub fn attribute(&self, id: u32) -> AttributeValue {
+        let first = match id {
+            // The synchronization policy is "automatic".
+            3 => 1,
+            // The default domain is 0, and the remote one is 1, a byte each.
+            9 => 0x100,
+            _ => 0,
+        };
+        self.attributes.lock().get(&id).copied().unwrap_or([first, 0, 0, 0, 0, 0, 0, 0])
+    }
+
+    /// Sets an attribute.
+    pub fn set_attribute(&self, id: u32, value: AttributeValue) {
+        self.attributes.lock().insert(id, value);
+    }
+
+    /// Copies the attributes of another stream.
+    pub fn copy_attributes(&self, from: &Stream) {
+        let attributes = from.attributes.lock().clone();
+        *self.attributes.lock() = attributes;
     }
 
     /// Returns the capture that the stream takes part in.

@@ -10,6 +10,7 @@ use super::log::CallLog;
 use super::memory::{Fill, MemoryCopy};
 use super::module::ModuleFunction;
 use super::settings::OnFinding;
+use super::user_object::GraphReferences;
 use cudarc::driver::sys::CUresult;
 use runtime_ptx::texture::Objects;
 use runtime_ptx::{Check, Checks, DeviceMemory, Grid, Options, Outcome, Report, is_stack_overflow};
@@ -34,6 +35,8 @@ pub enum StreamWork {
     Call(HostFunction),
     /// The operations of a graph, in order.
     Graph(Arc<[StreamWork]>),
+    /// Nothing: the user objects of a graph exist until its launch is complete.
+    Keep(#[allow(dead_code, reason = "the references end with the operation")] Arc<[GraphReferences]>),
 }
 
 /// The largest number of findings of a launch that continues after them.
@@ -112,12 +115,14 @@ impl StreamWork {
                 Ok(())
             }
             StreamWork::Graph(works) => works.iter().try_for_each(|work| work.run(context, limits, (log, findings))),
+            StreamWork::Keep(_) => Ok(()),
         }
     }
 }
 
 impl HostFunction {
-    fn call(self) {
+    /// Calls the function on this thread.
+    pub fn call(self) {
         as_host_function(|| match self {
             // SAFETY: the program passed the function and its data for this call.
             HostFunction::Plain { function, data } => unsafe { function(data) },

@@ -183,6 +183,16 @@ exports! {
         submit_copy(driver, stream, |context| unsafe { get(of)?.read(context, Some(&driver.arrays)) })
     };
 
+    fn cuMemcpy3DPeer(of: *const Copy3D) as cuMemcpy3DPeer_ptds = call |driver| {
+        // SAFETY: as above.
+        copy_and_wait(driver, |_| unsafe { get(of)?.read_between(&driver.contexts, &driver.arrays) })
+    };
+
+    fn cuMemcpy3DPeerAsync(of: *const Copy3D, stream: sys::CUstream) as cuMemcpy3DPeerAsync_ptsz = call |driver| {
+        // SAFETY: as above.
+        submit_copy(driver, stream, |_| unsafe { get(of)?.read_between(&driver.contexts, &driver.arrays) })
+    };
+
     fn cuMemcpyHtoA_v2(to: sys::CUarray, offset: usize, from: *const c_void, bytes: usize) as cuMemcpyHtoA_v2_ptds = call |driver| {
         // SAFETY: as above.
         copy_and_wait(driver, |_| Ok(copy(unsafe { host(from) }, row_of(driver, to, offset, bytes)?, bytes)))

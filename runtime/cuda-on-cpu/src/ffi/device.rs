@@ -105,6 +105,19 @@ exports! {
         unsafe { put(can, 0) }
     };
 
+    fn cuDeviceGetP2PAttribute(value: *mut c_int, attribute: c_uint, device: sys::CUdevice, peer: sys::CUdevice) = call |driver| {
+        if driver.device(device)? == driver.device(peer)? {
+            let why = "a device is no peer of itself";
+            return Err(Error::new(sys::CUresult::CUDA_ERROR_INVALID_DEVICE, why));
+        }
+        // The rank of the connection, and accesses, atomic operations and arrays by peers.
+        if !(1..=4).contains(&attribute) {
+            return Err(Error::value(format!("unknown attribute of two devices: {attribute}")));
+        }
+        // SAFETY: the caller's pointer is valid, as cuda.h requires. There is no access.
+        unsafe { put(value, 0) }
+    };
+
     fn cuDevicePrimaryCtxRetain(context: *mut sys::CUcontext, device: sys::CUdevice) = call |driver| {
         check_result_pointer(context)?;
         let made = driver.retain_primary(device)?;

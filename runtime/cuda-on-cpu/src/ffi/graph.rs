@@ -1,13 +1,15 @@
 //! Functions of graphs: captures, nodes and their parameters, executables and updates.
 
 use super::layout::{
-    AllocationNode, Copy3D, HostNode, InstantiateParams, KernelNode, KernelNodeV2, MemsetNode, UpdateInfo,
+    AllocationNode, COOPERATIVE, ChildNode, Copy3D, CopyNode, HostNode, InstantiateParams, KernelNode, KernelNodeV2,
+    MemsetNode, NodeParameters, UpdateInfo, check_attribute,
 };
 use super::{check_result_pointer, exports, get, handle, no_flags, pointer, put, put_if, text};
 use crate::core::driver::{Driver, UpdateMismatch};
 use crate::core::error::{Error, Result};
-use crate::core::graph::{Mode, Node, Operation};
+use crate::core::graph::{AttributeValue, Mode, Node, Operation};
 use crate::core::handle::Handle;
+use crate::core::user_object::{Destructor, UserObject};
 use crate::core::work::HostFunction;
 use cudarc::driver::sys::{self, CUresult};
 use runtime_ptx::Grid;
@@ -19,6 +21,21 @@ use std::sync::Arc;
 const FREE_UPLOAD_PRIORITY: u64 = 1 | UPLOAD | 8;
 const UPLOAD: u64 = 2;
 const DEVICE_LAUNCH: u64 = 4;
+
+/// `CU_GRAPH_NODE_TYPE_…`
+const KERNEL: c_uint = 0;
+const MEMCPY: c_uint = 1;
+const MEMSET: c_uint = 2;
+const HOST: c_uint = 3;
+const CHILD: c_uint = 4;
+const EMPTY: c_uint = 5;
+const WAIT: c_uint = 6;
+const RECORD: c_uint = 7;
+const ALLOCATION: c_uint = 10;
+const FREE: c_uint = 11;
+
+/// `CU_GRAPH_USER_OBJECT_MOVE`: the graph gets references of the program.
+const MOVE: c_uint = 1;
 
 /// Instantiates a graph, and writes the handle of the executable graph.
 ///
@@ -95,6 +112,121 @@ unsafe fn host(given: *const HostNode) -> Result<Operation> {
     Ok(Operation::Call(HostFunction::Plain { function, data }))
 }
 
+/// Returns the operation that the parameters of a node of any type describe.
+///
+/// # Safety
+/// The parameters meet the requirements of the function that adds a node of the type.
+unsafe fn operation(driver: &Driver, given: &NodeParameters) -> Result<Operation> {
+    // SAFETY: guaranteed by the caller. Each layout is that of the type.
+    unsafe {
+        match given.kind {
+            KERNEL => kernel(driver, given.content::<KernelNodeV2>().node()),
+            MEMCPY => copy(driver, &given.content::<CopyNode>().copy),
+            MEMSET => fill(driver, &given.content::<MemsetNode>()),
+            HOST => host(&given.content::<HostNode>()),
+            EMPTY => Ok(Operation::Empty),
+            WAIT => Ok(Operation::Wait(driver.events.get(handle(given.content::<sys::CUevent>()))?)),
+            RECORD => Ok(Operation::Record(driver.events.get(handle(given.content::<sys::CUevent>()))?)),
+            FREE => Ok(Operation::Free(given.content::<u64>())),
+            kind @ 8..=13 => Err(Error::unsupported(format!("a node of type {kind}"))),
+            kind => Err(Error::value(format!("a node of the unknown type {kind}"))),
+        }
+    }
+}
+
+/// Adds a node of any type, and writes the address of an allocation back.
+///
+/// # Safety
+/// The parameters meet the requirements of the function that adds a node of the type.
+unsafe fn add_any(
+    driver: &Driver,
+    place: (*mut sys::CUgraphNode, sys::CUgraph),
+    after: (*const sys::CUgraphNode, usize),
+    parameters: *mut NodeParameters,
+) -> Result {
+    // SAFETY: guaranteed by the caller. Each layout is that of the type.
+    unsafe {
+        let given = get(parameters)?;
+        match given.kind {
+            ALLOCATION => add(driver, place, after, |graph, after| {
+                let mut allocation: AllocationNode = given.content();
+                let (node, address) = driver.add_allocation(graph, allocation.bytes, after)?;
+                allocation.address = address;
+                put(parameters, NodeParameters::of(ALLOCATION, allocation))?;
+                Ok(node)
+            }),
+            CHILD => {
+                let ChildNode { graph: child, ownership } = given.content();
+                if ownership != 0 {
+                    return Err(Error::unsupported("child graphs that are moved instead of cloned"));
+                }
+                add(driver, place, after, |graph, after| driver.add_child(graph, handle(child), after))
+            }
+            _ => {
+                let operation = operation(driver, &given)?;
+                add(driver, place, after, |graph, after| driver.add_node(graph, operation, after))
+            }
+        }
+    }
+}
+
+/// Returns the parameters of a node.
+fn parameters_of(driver: &Driver, node: sys::CUgraphNode) -> Result<NodeParameters> {
+    let known = driver.nodes.get(handle(node))?;
+    Ok(match known.operation() {
+        Operation::Launch(_) => NodeParameters::of(KERNEL, KernelNodeV2::from(kernel_of(driver, node)?)),
+        Operation::Copy(copy) => NodeParameters::of(MEMCPY, CopyNode::from(Copy3D::of(&copy))),
+        Operation::Fill(fill) => NodeParameters::of(MEMSET, MemsetNode::of(&fill)),
+        Operation::Call(HostFunction::Plain { function, data }) => {
+            NodeParameters::of(HOST, HostNode { function: Some(function), data })
+        }
+        Operation::Child(child) => NodeParameters::of(CHILD, ChildNode { graph: pointer(child.handle), ownership: 0 }),
+        Operation::Empty => NodeParameters::of(EMPTY, 0u64),
+        Operation::Wait(event) => NodeParameters::of(WAIT, event.handle.0),
+        Operation::Record(event) => NodeParameters::of(RECORD, event.handle.0),
+        Operation::Allocate { address, bytes } => {
+            NodeParameters::of(ALLOCATION, AllocationNode::of(address, bytes as usize))
+        }
+        Operation::Free(address) => NodeParameters::of(FREE, address),
+        Operation::Call(HostFunction::WithStatus { .. }) | Operation::Launched(_) => {
+            return Err(Error::unsupported("the parameters of this node"));
+        }
+    })
+}
+
+/// Returns a kernel node.
+fn kernel_node(driver: &Driver, node: sys::CUgraphNode) -> Result<Arc<Node>> {
+    let node = driver.nodes.get(handle(node))?;
+    if node.operation().kind() == KERNEL { Ok(node) } else { Err(other_type(&node)) }
+}
+
+/// Rejects dependencies with data, such as those on a part of a kernel.
+///
+/// # Safety
+/// `data` is null, or has `count` elements.
+unsafe fn check_edges(data: *const u64, count: usize) -> Result {
+    if data.is_null() {
+        return Ok(());
+    }
+    // SAFETY: guaranteed by the caller.
+    match (0..count).find(|index| unsafe { data.wrapping_add(*index).read_unaligned() } != 0) {
+        None => Ok(()),
+        Some(index) => Err(Error::unsupported(format!("the data of dependency {index}"))),
+    }
+}
+
+/// Writes the data of dependencies, zeros, beside the `count` nodes written to an array.
+///
+/// # Safety
+/// `data` is null, or has `count` elements; `count` is valid.
+unsafe fn put_edges<T>(data: *mut u64, nodes: *const T, count: *const usize) -> Result {
+    if data.is_null() || nodes.is_null() {
+        return Ok(());
+    }
+    // SAFETY: guaranteed by the caller.
+    (0..unsafe { get(count)? }).try_for_each(|index| unsafe { put(data.wrapping_add(index), 0) })
+}
+
 /// Returns the handles of an array.
 ///
 /// # Safety
@@ -143,6 +275,33 @@ unsafe fn put_handles(to: *mut sys::CUgraphNode, count: *mut usize, list: &[Hand
     unsafe { put(count, list.len()) }
 }
 
+/// Writes the nodes of dependencies to two arrays.
+///
+/// # Safety
+/// Each array is null, or valid for `count` elements.
+unsafe fn put_edge_nodes(
+    (from, to): (*mut sys::CUgraphNode, *mut sys::CUgraphNode),
+    count: *mut usize,
+    edges: Vec<(Handle, Handle)>,
+) -> Result {
+    let (first, second): (Vec<Handle>, Vec<Handle>) = edges.into_iter().unzip();
+    // SAFETY: guaranteed by the caller.
+    unsafe {
+        let room = get(count)?;
+        put_handles(from, count, &first)?;
+        // The second array has the room of the first.
+        put(count, if from.is_null() { first.len() } else { room })?;
+        put_handles(to, count, &second)
+    }
+}
+
+/// Returns the nodes that depend on a node.
+fn dependents(driver: &Driver, node: sys::CUgraphNode) -> Result<Vec<Handle>> {
+    let node = driver.nodes.get(handle(node))?;
+    let all = driver.graphs.get(node.graph)?.nodes();
+    Ok(all.iter().filter(|other| other.after().contains(&node.handle)).map(|other| other.handle).collect())
+}
+
 /// Adds a node.
 ///
 /// # Safety
@@ -162,12 +321,15 @@ unsafe fn add(
     unsafe { put(to, pointer(node.handle)) }
 }
 
-fn update(driver: &Driver, executable: sys::CUgraphExec, graph: sys::CUgraph) -> Result<(u32, Handle, Result)> {
+/// Updates an executable graph. Returns what the call writes, and the result of the call.
+fn update(driver: &Driver, executable: sys::CUgraphExec, graph: sys::CUgraph) -> Result<(UpdateInfo, Result)> {
+    let info = |result, node, from| UpdateInfo { result, node: pointer(node), from: pointer(from) };
     Ok(match driver.update(handle(executable), handle(graph))? {
-        None => (0, Handle(0), Ok(())),
-        Some(UpdateMismatch { result, node }) => {
-            let why = "the graph has other nodes than the executable graph";
-            (result, node, Err(Error::new(CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, why)))
+        None => (info(0, Handle(0), Handle(0)), Ok(())),
+        Some(UpdateMismatch { result, node, from }) => {
+            let why = format!("the graph differs from the executable graph: CUgraphExecUpdateResult {result}");
+            let error = Error::new(CUresult::CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, why);
+            (info(result, node, from), Err(error))
         }
     })
 }
@@ -180,7 +342,7 @@ unsafe fn capture_info(
     driver: &Driver,
     stream: sys::CUstream,
     (status, id, graph): (*mut c_uint, *mut u64, *mut sys::CUgraph),
-    (nodes, count): (*mut *const sys::CUgraphNode, *mut usize),
+    (nodes, edges, count): (*mut *const sys::CUgraphNode, *mut *const u64, *mut usize),
 ) -> Result {
     let queue = driver.queue(handle(stream))?;
     check_result_pointer(status)?;
@@ -189,11 +351,12 @@ unsafe fn capture_info(
         match queue.capturing() {
             None => put(status, 0),
             Some((stream, capture)) if capture.is_valid() => {
-                let (front, length) = capture.show_front(stream.handle)?;
+                let front = capture.show_front(stream.handle)?;
                 put_if(id, capture.id);
                 put_if(graph, pointer(capture.graph.handle));
-                put_if(nodes, front.cast());
-                put_if(count, length);
+                put_if(nodes, front.nodes.cast());
+                put_if(edges, front.edges);
+                put_if(count, front.count);
                 put(status, 1)
             }
             Some(_) => put(status, 2),
@@ -229,9 +392,12 @@ exports! {
         driver.begin_capture(&driver.queue(handle(stream))?, Mode::of(mode)?, None)
     };
 
-    fn cuStreamBeginCaptureToGraph(stream: sys::CUstream, graph: sys::CUgraph, after: *const sys::CUgraphNode, _edges: *const c_void, count: usize, mode: c_uint) as cuStreamBeginCaptureToGraph_ptsz = call |driver| {
+    fn cuStreamBeginCaptureToGraph(stream: sys::CUstream, graph: sys::CUgraph, after: *const sys::CUgraphNode, edges: *const u64, count: usize, mode: c_uint) as cuStreamBeginCaptureToGraph_ptsz = call |driver| {
         // SAFETY: the caller's pointers are valid, as cuda.h requires.
-        let after = unsafe { handles(after, count)? };
+        let after = unsafe {
+            check_edges(edges, count)?;
+            handles(after, count)?
+        };
         driver.begin_capture(&driver.queue(handle(stream))?, Mode::of(mode)?, Some((handle(graph), after)))
     };
 
@@ -246,15 +412,12 @@ exports! {
 
     fn cuStreamGetCaptureInfo_v2(stream: sys::CUstream, status: *mut c_uint, id: *mut u64, graph: *mut sys::CUgraph, nodes: *mut *const sys::CUgraphNode, count: *mut usize) as cuStreamGetCaptureInfo_v2_ptsz = call |driver| {
         // SAFETY: the caller's pointers are valid, as cuda.h requires.
-        unsafe { capture_info(driver, stream, (status, id, graph), (nodes, count)) }
+        unsafe { capture_info(driver, stream, (status, id, graph), (nodes, std::ptr::null_mut(), count)) }
     };
 
-    fn cuStreamGetCaptureInfo_v3(stream: sys::CUstream, status: *mut c_uint, id: *mut u64, graph: *mut sys::CUgraph, nodes: *mut *const sys::CUgraphNode, edges: *mut *const c_void, count: *mut usize) as cuStreamGetCaptureInfo_v3_ptsz = call |driver| {
+    fn cuStreamGetCaptureInfo_v3(stream: sys::CUstream, status: *mut c_uint, id: *mut u64, graph: *mut sys::CUgraph, nodes: *mut *const sys::CUgraphNode, edges: *mut *const u64, count: *mut usize) as cuStreamGetCaptureInfo_v3_ptsz = call |driver| {
         // SAFETY: the caller's pointers are valid, as cuda.h requires.
-        unsafe {
-            put_if(edges, std::ptr::null());
-            capture_info(driver, stream, (status, id, graph), (nodes, count))
-        }
+        unsafe { capture_info(driver, stream, (status, id, graph), (nodes, edges, count)) }
     };
 
     fn cuStreamUpdateCaptureDependencies(stream: sys::CUstream, nodes: *mut sys::CUgraphNode, count: usize, flags: c_uint) as cuStreamUpdateCaptureDependencies_ptsz = call |driver| {
@@ -262,9 +425,12 @@ exports! {
         unsafe { set_dependencies(driver, stream, (nodes, count), flags) }
     };
 
-    fn cuStreamUpdateCaptureDependencies_v2(stream: sys::CUstream, nodes: *mut sys::CUgraphNode, _edges: *const c_void, count: usize, flags: c_uint) as cuStreamUpdateCaptureDependencies_v2_ptsz = call |driver| {
+    fn cuStreamUpdateCaptureDependencies_v2(stream: sys::CUstream, nodes: *mut sys::CUgraphNode, edges: *const u64, count: usize, flags: c_uint) as cuStreamUpdateCaptureDependencies_v2_ptsz = call |driver| {
         // SAFETY: the caller's pointers are valid, as cuda.h requires.
-        unsafe { set_dependencies(driver, stream, (nodes, count), flags) }
+        unsafe {
+            check_edges(edges, count)?;
+            set_dependencies(driver, stream, (nodes, count), flags)
+        }
     };
 
     fn cuGraphCreate(graph: *mut sys::CUgraph, flags: c_uint) = call |driver| {
@@ -391,6 +557,110 @@ exports! {
         }
     };
 
+    fn cuGraphAddNode(node: *mut sys::CUgraphNode, graph: sys::CUgraph, after: *const sys::CUgraphNode, count: usize, parameters: *mut NodeParameters) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe { add_any(driver, (node, graph), (after, count), parameters) }
+    };
+
+    fn cuGraphAddNode_v2(node: *mut sys::CUgraphNode, graph: sys::CUgraph, after: *const sys::CUgraphNode, edges: *const u64, count: usize, parameters: *mut NodeParameters) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe {
+            check_edges(edges, count)?;
+            add_any(driver, (node, graph), (after, count), parameters)
+        }
+    };
+
+    fn cuGraphNodeGetParams(node: sys::CUgraphNode, parameters: *mut NodeParameters) = call |driver| {
+        let known = parameters_of(driver, node)?;
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
+        unsafe { put(parameters, known) }
+    };
+
+    fn cuGraphNodeSetParams(node: sys::CUgraphNode, parameters: *mut NodeParameters) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        let operation = unsafe { operation(driver, &get(parameters)?)? };
+        driver.set_node(handle(node), operation)
+    };
+
+    fn cuGraphExecNodeSetParams(executable: sys::CUgraphExec, node: sys::CUgraphNode, parameters: *mut NodeParameters) = call |driver| {
+        // SAFETY: the caller's pointers are valid, as cuda.h requires.
+        unsafe {
+            let given = get(parameters)?;
+            if given.kind == CHILD {
+                let ChildNode { graph, .. } = given.content();
+                return driver.set_child(handle(executable), handle(node), handle(graph));
+            }
+            driver.set_step(handle(executable), handle(node), operation(driver, &given)?)
+        }
+    };
+
+    fn cuGraphExecChildGraphNodeSetParams(executable: sys::CUgraphExec, node: sys::CUgraphNode, graph: sys::CUgraph) = call |driver| {
+        driver.set_child(handle(executable), handle(node), handle(graph))
+    };
+
+    fn cuGraphKernelNodeGetAttribute(node: sys::CUgraphNode, id: c_uint, value: *mut AttributeValue) = call |driver| {
+        let node = kernel_node(driver, node)?;
+        let mut known = node.attribute(id).unwrap_or_default();
+        match (id, node.operation()) {
+            // The default domain is 0, and the remote one is 1, a byte each.
+            (9, _) if node.attribute(id).is_none() => known[0] = 0x100,
+            (COOPERATIVE, Operation::Launch(launch)) => known[0] = launch.cooperative.into(),
+            // The attributes with a default of zero: access policy, priority, memory domains,
+            // shared-memory carve-out.
+            (1 | 8 | 9 | 10 | 14, _) => {}
+            _ => return Err(Error::value(format!("kernel nodes have no attribute {id}"))),
+        }
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
+        unsafe { put(value, known) }
+    };
+
+    fn cuGraphKernelNodeSetAttribute(node: sys::CUgraphNode, id: c_uint, value: *const AttributeValue) = call |driver| {
+        let node = kernel_node(driver, node)?;
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
+        let value = unsafe { get(value)? };
+        check_attribute(id, &value)?;
+        driver.set_node_attribute(&node, id, value)
+    };
+
+    fn cuGraphKernelNodeCopyAttributes(to: sys::CUgraphNode, from: sys::CUgraphNode) = call |driver| {
+        let (to, from) = (kernel_node(driver, to)?, kernel_node(driver, from)?);
+        driver.copy_node_attributes(&to, &from)
+    };
+
+    fn cuUserObjectCreate(object: *mut *mut c_void, data: *mut c_void, destroy: Option<unsafe extern "C" fn(*mut c_void)>, count: c_uint, flags: c_uint) = call |driver| {
+        check_result_pointer(object)?;
+        let function = destroy.ok_or_else(|| Error::value("the function is null"))?;
+        // The only flag states that calls do not wait for the function.
+        if flags != 1 {
+            return Err(Error::value(format!("invalid flags of a user object: {flags:#x}")));
+        }
+        let function = HostFunction::Plain { function, data };
+        let made = UserObject::create(&driver.user_objects, Destructor::new(move || function.call()), count)?;
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
+        unsafe { put(object, pointer(made.handle)) }
+    };
+
+    fn cuUserObjectRetain(object: *mut c_void, count: c_uint) = call |driver| {
+        driver.user_objects.get(handle(object))?.retain(count)
+    };
+
+    fn cuUserObjectRelease(object: *mut c_void, count: c_uint) = call |driver| {
+        driver.user_objects.get(handle(object))?.release(count)
+    };
+
+    fn cuGraphRetainUserObject(graph: sys::CUgraph, object: *mut c_void, count: c_uint, flags: c_uint) = call |driver| {
+        if flags & !MOVE != 0 {
+            return Err(Error::value(format!("invalid flags of references to a user object: {flags:#x}")));
+        }
+        let graph = driver.graphs.get(handle(graph))?;
+        graph.keep(driver.user_objects.get(handle(object))?.refer(count, flags == MOVE)?);
+        Ok(())
+    };
+
+    fn cuGraphReleaseUserObject(graph: sys::CUgraph, object: *mut c_void, count: c_uint) = call |driver| {
+        driver.graphs.get(handle(graph))?.take_references(handle(object), count).map(drop)
+    };
+
     fn cuGraphNodeGetType(node: sys::CUgraphNode, kind: *mut c_uint) = call |driver| {
         let known = driver.nodes.get(handle(node))?.operation().kind();
         // SAFETY: the caller's pointers are valid, as cuda.h requires.
@@ -417,15 +687,8 @@ exports! {
 
     fn cuGraphGetEdges(graph: sys::CUgraph, from: *mut sys::CUgraphNode, to: *mut sys::CUgraphNode, count: *mut usize) = call |driver| {
         let edges = driver.graphs.get(handle(graph))?.edges();
-        let (first, second): (Vec<Handle>, Vec<Handle>) = edges.into_iter().unzip();
         // SAFETY: the caller's pointers are valid, as cuda.h requires.
-        unsafe {
-            let room = get(count)?;
-            put_handles(from, count, &first)?;
-            // The second array has the room of the first.
-            put(count, if from.is_null() { first.len() } else { room })?;
-            put_handles(to, count, &second)
-        }
+        unsafe { put_edge_nodes((from, to), count, edges) }
     };
 
     fn cuGraphNodeGetDependencies(node: sys::CUgraphNode, nodes: *mut sys::CUgraphNode, count: *mut usize) = call |driver| {
@@ -435,10 +698,7 @@ exports! {
     };
 
     fn cuGraphNodeGetDependentNodes(node: sys::CUgraphNode, nodes: *mut sys::CUgraphNode, count: *mut usize) = call |driver| {
-        let node = driver.nodes.get(handle(node))?;
-        let all = driver.graphs.get(node.graph)?.nodes();
-        let list: Vec<Handle> =
-            all.iter().filter(|other| other.after().contains(&node.handle)).map(|other| other.handle).collect();
+        let list = dependents(driver, node)?;
         // SAFETY: the caller's pointers are valid, as cuda.h requires.
         unsafe { put_handles(nodes, count, &list) }
     };
@@ -455,43 +715,48 @@ exports! {
         driver.change_dependencies(handle(graph), &edges, false)
     };
 
-    fn cuGraphGetEdges_v2(graph: sys::CUgraph, from: *mut sys::CUgraphNode, to: *mut sys::CUgraphNode, _data: *mut c_void, count: *mut usize) = call |driver| {
+    fn cuGraphGetEdges_v2(graph: sys::CUgraph, from: *mut sys::CUgraphNode, to: *mut sys::CUgraphNode, data: *mut u64, count: *mut usize) = call |driver| {
         let edges = driver.graphs.get(handle(graph))?.edges();
-        let (first, second): (Vec<Handle>, Vec<Handle>) = edges.into_iter().unzip();
         // SAFETY: the caller's pointers are valid, as cuda.h requires.
         unsafe {
-            let room = get(count)?;
-            put_handles(from, count, &first)?;
-            // The second array has the room of the first.
-            put(count, if from.is_null() { first.len() } else { room })?;
-            put_handles(to, count, &second)
+            put_edge_nodes((from, to), count, edges)?;
+            put_edges(data, from, count)
         }
     };
 
-    fn cuGraphNodeGetDependencies_v2(node: sys::CUgraphNode, nodes: *mut sys::CUgraphNode, _data: *mut c_void, count: *mut usize) = call |driver| {
+    fn cuGraphNodeGetDependencies_v2(node: sys::CUgraphNode, nodes: *mut sys::CUgraphNode, data: *mut u64, count: *mut usize) = call |driver| {
         let list = driver.nodes.get(handle(node))?.after();
         // SAFETY: the caller's pointers are valid, as cuda.h requires.
-        unsafe { put_handles(nodes, count, &list) }
+        unsafe {
+            put_handles(nodes, count, &list)?;
+            put_edges(data, nodes, count)
+        }
     };
 
-    fn cuGraphNodeGetDependentNodes_v2(node: sys::CUgraphNode, nodes: *mut sys::CUgraphNode, _data: *mut c_void, count: *mut usize) = call |driver| {
-        let node = driver.nodes.get(handle(node))?;
-        let all = driver.graphs.get(node.graph)?.nodes();
-        let list: Vec<Handle> =
-            all.iter().filter(|other| other.after().contains(&node.handle)).map(|other| other.handle).collect();
+    fn cuGraphNodeGetDependentNodes_v2(node: sys::CUgraphNode, nodes: *mut sys::CUgraphNode, data: *mut u64, count: *mut usize) = call |driver| {
+        let list = dependents(driver, node)?;
         // SAFETY: the caller's pointers are valid, as cuda.h requires.
-        unsafe { put_handles(nodes, count, &list) }
+        unsafe {
+            put_handles(nodes, count, &list)?;
+            put_edges(data, nodes, count)
+        }
     };
 
-    fn cuGraphAddDependencies_v2(graph: sys::CUgraph, from: *const sys::CUgraphNode, to: *const sys::CUgraphNode, _data: *const c_void, count: usize) = call |driver| {
+    fn cuGraphAddDependencies_v2(graph: sys::CUgraph, from: *const sys::CUgraphNode, to: *const sys::CUgraphNode, data: *const u64, count: usize) = call |driver| {
         // SAFETY: the caller's pointers are valid, as cuda.h requires.
-        let edges = unsafe { edges(from, to, count)? };
+        let edges = unsafe {
+            check_edges(data, count)?;
+            edges(from, to, count)?
+        };
         driver.change_dependencies(handle(graph), &edges, true)
     };
 
-    fn cuGraphRemoveDependencies_v2(graph: sys::CUgraph, from: *const sys::CUgraphNode, to: *const sys::CUgraphNode, _data: *const c_void, count: usize) = call |driver| {
+    fn cuGraphRemoveDependencies_v2(graph: sys::CUgraph, from: *const sys::CUgraphNode, to: *const sys::CUgraphNode, data: *const u64, count: usize) = call |driver| {
         // SAFETY: the caller's pointers are valid, as cuda.h requires.
-        let edges = unsafe { edges(from, to, count)? };
+        let edges = unsafe {
+            check_edges(data, count)?;
+            edges(from, to, count)?
+        };
         driver.change_dependencies(handle(graph), &edges, false)
     };
 
@@ -692,19 +957,19 @@ exports! {
     };
 
     fn cuGraphExecUpdate(executable: sys::CUgraphExec, graph: sys::CUgraph, node: *mut sys::CUgraphNode, result: *mut c_uint) = call |driver| {
-        let (number, misfit, updated) = update(driver, executable, graph)?;
+        let (info, updated) = update(driver, executable, graph)?;
         // SAFETY: the caller's pointers are valid, as cuda.h requires.
         unsafe {
-            put_if(node, pointer(misfit));
-            put_if(result, number);
+            put_if(node, info.node);
+            put_if(result, info.result);
         }
         updated
     };
 
     fn cuGraphExecUpdate_v2(executable: sys::CUgraphExec, graph: sys::CUgraph, info: *mut UpdateInfo) = call |driver| {
-        let (number, misfit, updated) = update(driver, executable, graph)?;
+        let (found, updated) = update(driver, executable, graph)?;
         // SAFETY: the caller's pointers are valid, as cuda.h requires.
-        unsafe { put_if(info, UpdateInfo { result: number, node: pointer(misfit), from: pointer(Handle(0)) }) };
+        unsafe { put_if(info, found) };
         updated
     };
 

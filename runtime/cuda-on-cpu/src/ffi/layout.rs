@@ -3,13 +3,14 @@
 
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
+use crate::core::graph::AttributeValue;
 use crate::core::handle::HandleTable;
 use crate::core::memory::{CopyExtent, CopyPlace, CopySide, Fill, FillValue, HostPointer, MemoryCopy};
 use crate::core::texture::TexelArray;
 use cudarc::driver::sys;
 use runtime_ptx::texture::Texels;
 use std::ffi::{c_int, c_uint, c_void};
-use std::mem::{offset_of, size_of};
+use std::mem::{MaybeUninit, offset_of, size_of};
 use std::sync::Arc;
 
 /// `CU_MEMORYTYPE_…`
@@ -112,6 +113,25 @@ impl Copy3D {
             let (from, to) = (from.read(context, arrays, extent)?, to.read(context, arrays, extent)?);
             Ok(MemoryCopy { from, to, extent })
         }
+    }
+
+    /// Returns the described copy between the contexts that its sides name.
+    ///
+    /// # Safety
+    /// The program must keep the host memory valid until the copy is complete.
+    pub unsafe fn read_between(
+        &self,
+        contexts: &HandleTable<Context>,
+        arrays: &HandleTable<TexelArray>,
+    ) -> Result<MemoryCopy> {
+        let Copy3D { from, to, width, height, depth } = self;
+        let extent = CopyExtent { width: *width as u64, height: *height as u64, depth: *depth as u64 };
+        let side = |side: &Side3D| {
+            let context = contexts.get(super::handle(side.context))?;
+            // SAFETY: guaranteed by the caller.
+            unsafe { side.read(&context, Some(arrays), extent) }
+        };
+        Ok(MemoryCopy { from: side(from)?, to: side(to)?, extent })
     }
 }
 
@@ -330,6 +350,72 @@ impl AllocationNode {
     }
 }
 
+/// `CUDA_MEMCPY_NODE_PARAMS`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CopyNode {
+    flags: c_int,
+    reserved: c_int,
+    context: sys::CUcontext,
+    pub copy: Copy3D,
+}
+
+impl From<Copy3D> for CopyNode {
+    fn from(copy: Copy3D) -> CopyNode {
+        CopyNode { flags: 0, reserved: 0, context: std::ptr::null_mut(), copy }
+    }
+}
+
+/// `CUDA_CHILD_GRAPH_NODE_PARAMS`
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ChildNode {
+    pub graph: sys::CUgraph,
+    /// `CU_GRAPH_CHILD_GRAPH_OWNERSHIP_…`: 0 if the node gets a clone of the graph.
+    pub ownership: c_uint,
+}
+
+/// `CUgraphNodeParams`: the parameters of a node of any type.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct NodeParameters {
+    /// `CUgraphNodeType`
+    pub kind: c_uint,
+    reserved: [c_uint; 3],
+    /// The parameters of the type. Gaps between them may be uninitialized.
+    content: MaybeUninit<[u64; 29]>,
+    end: u64,
+}
+
+// cuda.h of CUDA 12.2 states these sizes.
+const _: () = assert!(
+    size_of::<NodeParameters>() == 256
+        && offset_of!(NodeParameters, content) == 16
+        && size_of::<CopyNode>() == 16 + size_of::<sys::CUDA_MEMCPY3D>()
+        && size_of::<AllocationNode>() == 120
+);
+
+impl NodeParameters {
+    /// Returns the parameters of a node.
+    pub fn of<T: Copy>(kind: c_uint, content: T) -> NodeParameters {
+        const { assert!(size_of::<T>() <= size_of::<[u64; 29]>()) };
+        let mut parameters = NodeParameters { kind, reserved: [0; 3], content: MaybeUninit::zeroed(), end: 0 };
+        // SAFETY: the value fits, and both are plain data.
+        unsafe { (&raw mut parameters.content).cast::<T>().write(content) };
+        parameters
+    }
+
+    /// Returns the parameters in the layout of the type.
+    ///
+    /// # Safety
+    /// The layout is that of the type of the node.
+    pub unsafe fn content<T: Copy>(&self) -> T {
+        const { assert!(size_of::<T>() <= size_of::<[u64; 29]>()) };
+        // SAFETY: the value fits, and any bits are valid in the layouts of nodes.
+        unsafe { (&raw const self.content).cast::<T>().read() }
+    }
+}
+
 /// `CUDA_HOST_NODE_PARAMS`
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -376,7 +462,7 @@ pub struct LaunchConfig {
 struct LaunchAttribute {
     id: c_uint,
     padding: [u8; 4],
-    value: [u64; 8],
+    value: AttributeValue,
 }
 
 impl LaunchConfig {
@@ -393,20 +479,30 @@ impl LaunchConfig {
         for index in 0..self.count as usize {
             // SAFETY: guaranteed by the caller.
             let LaunchAttribute { id, value, .. } = unsafe { self.attributes.add(index).read_unaligned() };
-            let first = value[0] as u32;
-            match id {
-                // Hints without effect here: ignore, access policy, shared-memory carve-out,
-                // priority, memory domains.
-                0 | 1 | 8 | 9 | 10 | 14 => {}
-                2 => cooperative = first != 0,
-                // A cluster of one block is equivalent to no cluster.
-                4 if first == 1 && value[0] >> 32 == 1 && value[1] as u32 == 1 => {}
-                // Programmatic dependence: the previous kernel is complete in any case.
-                6 => {}
-                _ => return Err(Error::unsupported(format!("attribute {id} of a launch"))),
+            check_attribute(id, &value)?;
+            if id == COOPERATIVE {
+                cooperative = value[0] as u32 != 0;
             }
         }
         Ok(cooperative)
+    }
+}
+
+/// `CU_LAUNCH_ATTRIBUTE_COOPERATIVE`
+pub const COOPERATIVE: c_uint = 2;
+
+/// Rejects an attribute of a launch that requires more than a launch in stream order.
+pub fn check_attribute(id: c_uint, value: &AttributeValue) -> Result {
+    let first = value[0] as u32;
+    match id {
+        // Hints without effect here: ignore, access policy, shared-memory carve-out, priority,
+        // memory domains.
+        0 | 1 | COOPERATIVE | 8 | 9 | 10 | 14 => Ok(()),
+        // A cluster of one block is equivalent to no cluster.
+        4 if first == 1 && value[0] >> 32 == 1 && value[1] as u32 == 1 => Ok(()),
+        // Programmatic dependence: the previous kernel is complete in any case.
+        6 => Ok(()),
+        _ => Err(Error::unsupported(format!("attribute {id} of a launch"))),
     }
 }
 

@@ -55,6 +55,7 @@ const VERSIONS: &[(&str, &[(c_int, &str)])] = &[
     ("cuModuleGetGlobal", &[(3020, "cuModuleGetGlobal_v2")]),
     ("cuStreamBeginCapture", &[(10010, "cuStreamBeginCapture_v2")]),
     ("cuStreamDestroy", &[(4000, "cuStreamDestroy_v2")]),
+    ("cuStreamGetCtx", &[(12050, "cuStreamGetCtx_v2"), (9020, "cuStreamGetCtx")]),
     (
         "cuStreamGetCaptureInfo",
         &[

@@ -1,11 +1,28 @@
 //! Functions of streams, events and host functions.
 
-use super::{check_result_pointer, exports, handle, no_flags, pointer, put, put_if};
-use crate::core::error::Error;
-use crate::core::stream::StreamArgument;
+use super::{check_result_pointer, exports, get, handle, no_flags, pointer, put, put_if};
+use crate::core::driver::Driver;
+use crate::core::error::{Error, Result};
+use crate::core::graph::AttributeValue;
+use crate::core::stream::{Stream, StreamArgument};
 use crate::core::work::{HostFunction, StreamWork};
 use cudarc::driver::sys;
 use std::ffi::{c_int, c_uint, c_void};
+use std::sync::Arc;
+
+/// Returns a stream that the program created. The default stream has no attributes here.
+fn made(driver: &Driver, stream: sys::CUstream) -> Result<Arc<Stream>> {
+    match driver.queue(handle(stream))? {
+        StreamArgument::Made(stream) => Ok(stream),
+        StreamArgument::Default(_) => Err(Error::unsupported("attributes of the default stream")),
+    }
+}
+
+/// Rejects attributes that a stream does not have. A stream has: access policy, synchronization
+/// policy, priority, memory domains.
+fn check_attribute(id: c_uint) -> Result {
+    if [1, 3, 8, 9, 10].contains(&id) { Ok(()) } else { Err(Error::value(format!("streams have no attribute {id}"))) }
+}
 
 exports! {
     fn cuStreamCreate(stream: *mut sys::CUstream, flags: c_uint) = call |driver| {
@@ -68,6 +85,35 @@ exports! {
         let queue = driver.queue(handle(stream))?;
         // SAFETY: the caller's pointer is valid, as cuda.h requires.
         unsafe { put(context, pointer(queue.context().handle)) }
+    };
+
+    fn cuStreamGetCtx_v2(stream: sys::CUstream, context: *mut sys::CUcontext, green: *mut *mut c_void) as cuStreamGetCtx_v2_ptsz = call |driver| {
+        let queue = driver.queue(handle(stream))?;
+        // SAFETY: the caller's pointers are valid, as cuda.h requires. No context is a part of the
+        // device.
+        unsafe {
+            put_if(green, std::ptr::null_mut());
+            put(context, pointer(queue.context().handle))
+        }
+    };
+
+    fn cuStreamGetAttribute(stream: sys::CUstream, id: c_uint, value: *mut AttributeValue) as cuStreamGetAttribute_ptsz = call |driver| {
+        check_attribute(id)?;
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
+        unsafe { put(value, made(driver, stream)?.attribute(id)) }
+    };
+
+    fn cuStreamSetAttribute(stream: sys::CUstream, id: c_uint, value: *const AttributeValue) as cuStreamSetAttribute_ptsz = call |driver| {
+        check_attribute(id)?;
+        // SAFETY: the caller's pointer is valid, as cuda.h requires.
+        made(driver, stream)?.set_attribute(id, unsafe { get(value)? });
+        Ok(())
+    };
+
+    fn cuStreamCopyAttributes(to: sys::CUstream, from: sys::CUstream) as cuStreamCopyAttributes_ptsz = call |driver| {
+        let (to, from) = (made(driver, to)?, made(driver, from)?);
+        to.copy_attributes(&from);
+        Ok(())
     };
 
     fn cuStreamGetDevice(stream: sys::CUstream, device: *mut sys::CUdevice) = call |driver| {

@@ -111,10 +111,7 @@ unsupported! {
     ;
     "devices access memory of other devices by copies only":
         cuDeviceGetP2PAtomicCapabilities
-        cuDeviceGetP2PAttribute
         cuFlushGPUDirectRDMAWrites
-        cuMemcpy3DPeer
-        cuMemcpy3DPeerAsync
         cuMulticastAddDevice
         cuMulticastBindAddr
         cuMulticastBindAddr_v2
@@ -189,42 +186,26 @@ unsupported! {
         cuDeviceRegisterAsyncNotification
         cuDeviceUnregisterAsyncNotification
     ;
-    "graphs have no conditions, and no user objects":
+    "graphs have no conditions":
+        cuGraphConditionalHandleCreate
+    ;
+    "the memory of graphs is memory of their context":
         cuDeviceGetGraphMemAttribute
         cuDeviceGraphMemTrim
         cuDeviceSetGraphMemAttribute
-        cuGraphAddNode
-        cuGraphAddNode_v2
-        cuGraphAddNode_v3
-        cuGraphConditionalHandleCreate
-        cuGraphExecChildGraphNodeSetParams
-        cuGraphExecGetId
-        cuGraphExecNodeSetParams
-        cuGraphGetId
-        cuGraphKernelNodeCopyAttributes
-        cuGraphKernelNodeGetAttribute
-        cuGraphKernelNodeSetAttribute
-        cuGraphNodeGetContainingGraph
-        cuGraphNodeGetLocalId
-        cuGraphNodeGetParams
-        cuGraphNodeGetToolsId
-        cuGraphNodeSetParams
-        cuGraphNodeSetParams_v2
-        cuGraphReleaseUserObject
-        cuGraphRetainUserObject
-        cuStreamBeginCaptureToCig
-        cuStreamBeginRecaptureToGraph
-        cuStreamCopyAttributes
-        cuStreamEndCaptureToCig
-        cuUserObjectCreate
-        cuUserObjectRelease
-        cuUserObjectRetain
     ;
     "no tested program uses it":
         cuCtxSynchronize_v2
         cuDeviceGetHostAtomicCapabilities
         cuDeviceGetLuid
         cuDeviceGetProperties
+        cuGraphAddNode_v3
+        cuGraphExecGetId
+        cuGraphGetId
+        cuGraphNodeGetContainingGraph
+        cuGraphNodeGetLocalId
+        cuGraphNodeGetToolsId
+        cuGraphNodeSetParams_v2
         cuLaunchCooperativeKernelMultiDevice
         cuLaunchHostFunc_v2
         cuMemBatchDecompressAsync
@@ -244,8 +225,8 @@ unsupported! {
         cuMemcpyBatchAsync_v2
         cuMemcpyWithAttributesAsync
         cuProfilerInitialize
-        cuStreamGetAttribute
-        cuStreamGetCtx_v2
-        cuStreamSetAttribute
+        cuStreamBeginCaptureToCig
+        cuStreamBeginRecaptureToGraph
+        cuStreamEndCaptureToCig
     ;
 }

@@ -53,6 +53,16 @@ fn graphs_are_inspected_and_changed() {
 }
 
 #[test]
+fn nodes_of_any_type_are_added_and_updated() {
+    run("graph_nodes.py");
+}
+
+#[test]
+fn kernels_wait_for_the_host() {
+    run("host_waits.py");
+}
+
+#[test]
 fn vectors_may_end_after_dynamic_shared_memory() {
     run("shared.py");
 }

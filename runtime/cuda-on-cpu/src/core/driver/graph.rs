@@ -4,7 +4,9 @@ use super::Driver;
 use super::context::capture_mode;
 use crate::core::context::Context;
 use crate::core::error::{Error, Result};
-use crate::core::graph::{Capture, ExecutableGraph, Graph, Mode, Node, Operation};
+use crate::core::graph::{
+    AttributeValue, Capture, ExecutableGraph, ExecutableNode, Graph, Mode, Node, NodeShape, Operation,
+};
 use crate::core::handle::Handle;
 use crate::core::memory::AllocationKind;
 use crate::core::stream::{NON_BLOCKING, StreamArgument};
@@ -12,12 +14,41 @@ use crate::core::work::StreamWork;
 use cudarc::driver::sys::CUresult;
 use std::sync::Arc;
 
-/// The reason why an executable graph cannot be updated: `CUgraphExecUpdateResult`.
+/// The reason why an executable graph cannot be updated: `CUgraphExecUpdateResultInfo`.
+#[derive(PartialEq, Eq, Debug)]
 pub struct UpdateMismatch {
-    /// The number of the reason.
+    /// The number of the reason: `CUgraphExecUpdateResult`.
     pub result: u32,
-    /// The node of the new graph that does not fit.
+    /// The node of the new graph that does not fit; null if the number of nodes does not.
     pub node: Handle,
+    /// The dependency of the node that does not fit, if one does not.
+    pub from: Handle,
+}
+
+/// `CU_GRAPH_EXEC_UPDATE_ERROR_…`
+const TOPOLOGY_CHANGED: u32 = 2;
+const NODE_TYPE_CHANGED: u32 = 3;
+const UNSUPPORTED_FUNCTION_CHANGE: u32 = 7;
+
+/// Returns the first mismatch between the nodes of an executable graph and those of a graph.
+fn mismatch(old: &[NodeShape], new: &[NodeShape]) -> Option<UpdateMismatch> {
+    let no_node = Handle(0);
+    if old.len() != new.len() {
+        return Some(UpdateMismatch { result: TOPOLOGY_CHANGED, node: no_node, from: no_node });
+    }
+    old.iter().zip(new).find_map(|(before, now)| {
+        let of_node = |result, from| Some(UpdateMismatch { result, node: now.node, from });
+        if before.kind != now.kind {
+            return of_node(NODE_TYPE_CHANGED, no_node);
+        }
+        if before.after.len() != now.after.len() {
+            return of_node(TOPOLOGY_CHANGED, no_node);
+        }
+        if let Some((_, other)) = before.after.iter().zip(&now.after).find(|(before, now)| before != now) {
+            return of_node(TOPOLOGY_CHANGED, new[*other].node);
+        }
+        mismatch(&before.inner, &now.inner)
+    })
 }
 
 impl Driver {
@@ -96,6 +127,8 @@ impl Driver {
             let _ = self.nodes.remove(node.handle);
             self.end_node(&node.operation());
         }
+        // An event that was recorded in the capture of the graph may still refer to it.
+        drop(graph.take_all_references());
         Ok(())
     }
 
@@ -186,9 +219,11 @@ impl Driver {
             };
             let after = node.after().iter().filter_map(|node| clone.clone_of(*node)).collect();
             let copy = self.nodes.insert(|handle| Node::new(handle, clone.handle, operation, after));
+            copy.copy_attributes(&node);
             clone.set_clone(node.handle, copy.handle);
             clone.add(copy);
         }
+        original.own_references().into_iter().for_each(|references| clone.keep(references));
         Ok(clone)
     }
 
@@ -212,7 +247,7 @@ impl Driver {
     pub fn set_node(&self, node: Handle, operation: Operation) -> Result {
         let node = self.nodes.get(node)?;
         self.check_operation(&operation)?;
-        node.set_operation(operation)
+        node.set_operation(operation.with_attributes_of(&node.operation()))
     }
 
     /// Replaces the operation of a node in an executable graph.
@@ -223,36 +258,84 @@ impl Driver {
             if step.operation.kind() != operation.kind() {
                 return Err(Error::value("the node has another type"));
             }
-            step.operation = operation;
+            step.operation = operation.with_attributes_of(&step.operation);
             Ok(())
         })
+    }
+
+    /// Replaces the operations of a child graph in an executable graph by those of a graph with the
+    /// same nodes.
+    pub fn set_child(&self, executable: Handle, node: Handle, graph: Handle) -> Result {
+        let (executable, node) = (self.executables.get(executable)?, self.nodes.get(node)?);
+        let Operation::Child(child) = node.operation() else {
+            return Err(Error::value("the node has another type"));
+        };
+        let (old, new) = (child.steps()?, self.graphs.get(graph)?.parts()?);
+        if mismatch(&child.shape()?, &new.shape).is_some() {
+            return Err(Error::value("the graph has other nodes than the child graph"));
+        }
+        let mut steps = executable.steps();
+        let place = |node: Handle| steps.iter().position(|step| step.node == node);
+        let places: Option<Vec<usize>> = old.iter().map(|step| place(step.node)).collect();
+        let places = places.ok_or_else(|| Error::value("the node does not belong to the instantiated graph"))?;
+        for (place, step) in places.into_iter().zip(new.steps) {
+            steps[place].operation = step.operation;
+        }
+        Ok(())
+    }
+
+    /// Sets an attribute of a kernel node. The value is valid.
+    pub fn set_node_attribute(&self, node: &Node, id: u32, value: AttributeValue) -> Result {
+        const COOPERATIVE: u32 = 2;
+        let Operation::Launch(mut launch) = node.operation() else {
+            return Err(Error::value("only kernel nodes have attributes"));
+        };
+        if id == COOPERATIVE {
+            launch.cooperative = value[0] as u32 != 0;
+            node.set_operation(Operation::Launch(launch))?;
+        }
+        node.set_attribute(id, value);
+        Ok(())
+    }
+
+    /// Copies the attributes of a kernel node to another one.
+    pub fn copy_node_attributes(&self, to: &Node, from: &Node) -> Result {
+        to.copy_attributes(from);
+        to.set_operation(to.operation().with_attributes_of(&from.operation()))
     }
 
     /// Instantiates an executable graph.
     pub fn instantiate(&self, graph: Handle, flags: u64) -> Result<Arc<ExecutableGraph>> {
         let context = self.current()?;
-        let steps = self.graphs.get(graph)?.steps()?;
-        Ok(self.executables.insert(|handle| ExecutableGraph::new(handle, context, flags, steps)))
+        let parts = self.graphs.get(graph)?.parts()?;
+        Ok(self.executables.insert(|handle| ExecutableGraph::new(handle, context, flags, parts)))
     }
 
     /// Replaces the operations of an executable graph by those of a graph with the same nodes.
     /// Returns the mismatch if the graph does not fit.
     pub fn update(&self, executable: Handle, graph: Handle) -> Result<Option<UpdateMismatch>> {
-        const TOPOLOGY: u32 = 2;
-        const TYPE: u32 = 3;
         let (executable, graph) = (self.executables.get(executable)?, self.graphs.get(graph)?);
-        let new = graph.steps()?;
+        let new = graph.parts()?;
+        if let Some(mismatch) = mismatch(&executable.shape, &new.shape) {
+            return Ok(Some(mismatch));
+        }
         let mut steps = executable.steps();
-        if steps.len() != new.len() {
-            return Ok(Some(UpdateMismatch { result: TOPOLOGY, node: Handle(0) }));
+        let moved = |(old, new): &(&ExecutableNode, &ExecutableNode)| match (&old.operation, &new.operation) {
+            (Operation::Launch(old), Operation::Launch(new)) => {
+                !Arc::ptr_eq(&old.function.module.context, &new.function.module.context)
+            }
+            _ => false,
+        };
+        if let Some((_, new)) = steps.iter().zip(&new.steps).find(moved) {
+            let mismatch = UpdateMismatch { result: UNSUPPORTED_FUNCTION_CHANGE, node: new.node, from: Handle(0) };
+            return Ok(Some(mismatch));
         }
-        let misfit = steps.iter().zip(&new).find(|(old, new)| old.operation.kind() != new.operation.kind());
-        if let Some((_, new)) = misfit {
-            return Ok(Some(UpdateMismatch { result: TYPE, node: new.node }));
-        }
-        for (step, new) in steps.iter_mut().zip(new) {
+        for (step, new) in steps.iter_mut().zip(new.steps) {
             step.operation = new.operation;
         }
+        drop(steps);
+        // User objects of the old graph may end here, without a lock.
+        drop(executable.replace_objects(new.objects));
         Ok(None)
     }
 
@@ -263,6 +346,10 @@ impl Driver {
             return Err(Error::value("the graph and the stream belong to different contexts"));
         }
         let mut works = Vec::new();
+        let objects = executable.objects();
+        if !objects.is_empty() {
+            works.push(StreamWork::Keep(objects));
+        }
         let mut recorded = Vec::new();
         for step in executable.steps().iter().filter(|step| step.enabled) {
             works.push(match &step.operation {

@@ -94,6 +94,7 @@ impl Driver {
         live.extend(of_table(&self.events, LeakedObject::Event, |_| true));
         live.extend(of_table(&self.graphs, LeakedObject::Graph, |graph| !children.contains(&graph.handle)));
         live.extend(of_table(&self.executables, LeakedObject::ExecutableGraph, |_| true));
+        live.extend(of_table(&self.user_objects, LeakedObject::UserObject, |object| object.is_of_program()));
         live.extend(of_table(&self.pools, LeakedObject::Pool, |pool| pool.handle != default_pool));
         live.extend(of_table(&self.links, LeakedObject::LinkState, |_| true));
         live.extend(of_table(&self.contexts, LeakedObject::Context, |c| !c.is_primary && !c.is_stacked()));

@@ -34,6 +34,7 @@ use super::origin::CallCounter;
 use super::settings::Settings;
 use super::stream::Stream;
 use super::texture::{Reference, SurfaceObject, TexelArray, TextureObject};
+use super::user_object::UserObject;
 use super::work::KernelLimits;
 use context::Primary;
 use cudarc::driver::sys::CUresult;
@@ -63,6 +64,7 @@ pub struct Driver {
     pub graphs: HandleTable<Graph>,
     pub nodes: HandleTable<Node>,
     pub executables: HandleTable<ExecutableGraph>,
+    pub user_objects: Arc<HandleTable<UserObject>>,
     pub pools: HandleTable<Pool>,
     pub arrays: HandleTable<TexelArray>,
     pub textures: HandleTable<TextureObject>,
@@ -108,6 +110,7 @@ impl Driver {
             graphs: HandleTable::default(),
             nodes: HandleTable::default(),
             executables: HandleTable::default(),
+            user_objects: Arc::default(),
             pools,
             arrays: HandleTable::default(),
             textures: HandleTable::default(),
