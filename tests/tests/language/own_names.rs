@@ -190,53 +190,57 @@ pub mod lists {
         }
     }
 
+    fn mixed(sum: u32, x: u32) -> u32 {
+        sum.rotate_left(5) ^ x
+    }
+
     pub fn listed(list: List, other: List) -> u32 {
         let mut sum = 1u32;
         for x in list.iter() {
-            sum = sum * 3 + x;
+            sum = mixed(sum, x);
         }
         for (i, x) in list.iter().iter().enumerate() {
-            sum += *x * i as u32;
+            sum = mixed(sum, *x * i as u32);
         }
         for x in list.rev() {
-            sum = sum * 3 ^ x;
+            sum = mixed(sum, x);
         }
         for x in list.copied().rev().rev() {
-            sum = sum * 3 + x;
+            sum = mixed(sum, x);
         }
         for (i, x) in list.enumerate() {
-            sum += x << i;
+            sum = mixed(sum, x << i);
         }
         for (i, (k, x)) in list.enumerate().into_iter().enumerate() {
-            sum += x * k + i as u32;
+            sum = mixed(sum, x * k + i as u32);
         }
         for x in (&list).cloned() {
-            sum = sum * 5 + x;
+            sum = mixed(sum, x);
         }
         for (x, y) in list.zip(other) {
-            sum = sum * 3 + x * y;
+            sum = mixed(sum, x * y);
         }
         for x in list.step_by(3) {
-            sum = sum * 3 + x;
+            sum = mixed(sum, x);
         }
         for x in list.into_iter() {
-            sum = sum * 3 + x;
+            sum = mixed(sum, x);
         }
         let pair = [list.at[0], other.at[1]];
         for x in pair.rev() {
-            sum = sum * 3 + x;
+            sum = mixed(sum, x);
         }
         for x in pair.iter() {
-            sum = sum * 3 + x;
+            sum = mixed(sum, x);
         }
         for x in pair.copied() {
-            sum = sum * 3 + x;
+            sum = mixed(sum, x);
         }
         for x in (0..list.at[0] % 4).rev() {
-            sum = sum * 3 + x;
+            sum = mixed(sum, x);
         }
         let changed = list.copied();
-        sum + changed.at[2] + pair.copied()[0]
+        mixed(sum, changed.at[2] + pair.copied()[0])
     }
 }
 use lists::{List, listed};

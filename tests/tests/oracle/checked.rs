@@ -310,7 +310,6 @@ fn vectors_at_indices_from_arrays_stay_whole() {
     let (_, ptx) = recorded(wrong::by_arrays::ARTIFACT, u32::MAX);
     assert!(ptx.contains("ld.global.nc.v4.f32") && ptx.contains("st.global.v4.f32"), "{ptx}");
     // Every second of these vectors begins at 8 bytes after a multiple of 16.
-    assert_eq!(agreed(wrong::by_arrays_of_pairs::ARTIFACT, 3, &views()), None);
     let (_, ptx) = recorded(wrong::by_arrays_of_pairs::ARTIFACT, u32::MAX);
     assert!(ptx.contains("ld.global.nc.v2.f32") && !ptx.contains(".v4.f32"), "{ptx}");
 }

@@ -21,6 +21,9 @@ impl FunctionChecker<'_> {
         arguments: &[syntax::Expr],
         mark: SpanPair,
     ) -> (ExprKind, TypeIndex) {
+        if !generics.is_empty() && (name == "len" || name == "map") {
+            self.report(mark, format!("`{name}` takes no generic arguments in kernels: remove `::<…>`"));
+        }
         match name.to_string().as_str() {
             "len" if self.count("len", 0, arguments.len(), mark) => {
                 let usize = self.table.scalar(Scalar::Usize);

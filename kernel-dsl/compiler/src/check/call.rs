@@ -507,19 +507,7 @@ impl FunctionChecker<'_> {
     /// Returns the generic arguments of a call of `callee`, as written or to be inferred.
     pub(super) fn generic_arguments(&mut self, path: &Path, callee: &hir::Function) -> Vec<TypeIndex> {
         let given = path.segments.last().map(|s| s.arguments.clone()).unwrap_or_default();
-        if !given.is_empty() && given.len() != callee.generics.len() {
-            self.report(
-                path.mark,
-                format!(
-                    "`{}` takes {} generic argument{}, {} given",
-                    callee.name,
-                    callee.generics.len(),
-                    if callee.generics.len() == 1 { "" } else { "s" },
-                    given.len()
-                ),
-            );
-        }
-        self.arguments(&callee.generics, &given)
+        self.item_arguments(&callee.name, &callee.generics, &given, path.mark)
     }
 
     /// Returns the type `ty` of a table with `generics` as generic arguments.

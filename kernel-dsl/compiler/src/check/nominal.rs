@@ -101,7 +101,9 @@ impl FunctionChecker<'_> {
         );
     }
 
-    fn item_arguments(
+    /// Returns the generic arguments of the item `name`, as written or to be inferred. Reports a wrong
+    /// number of them.
+    pub(super) fn item_arguments(
         &mut self,
         name: &str,
         generics: &[hir::Generic],
@@ -109,8 +111,8 @@ impl FunctionChecker<'_> {
         mark: SpanPair,
     ) -> Vec<TypeIndex> {
         if !given.is_empty() && given.len() != generics.len() {
-            let wanted = generics.len();
-            self.report(mark, format!("`{name}` takes {wanted} generic arguments, {} given", given.len()));
+            let (wanted, plural) = (generics.len(), if generics.len() == 1 { "" } else { "s" });
+            self.report(mark, format!("`{name}` takes {wanted} generic argument{plural}, {} given", given.len()));
         }
         self.arguments(generics, given)
     }
@@ -353,14 +355,14 @@ impl FunctionChecker<'_> {
         if let Some(variant) = self.variant_of(of, name, given) {
             return Some(ResolvedItem::Variant(variant));
         }
+        let mark = SpanPair { first: name.span(), last: name.span(), span: self.function.body.mark.span };
         let inherent = environment.inherent(&text, |i| self.may_be(i, of));
         if let Some((each, associated)) = inherent {
             let function = associated.function();
-            let mark = SpanPair { first: name.span(), last: name.span(), span: self.function.body.mark.span };
             self.visible(environment.function(function).private_to, || format!("`{text}`"), mark);
             let mut generics = self.of_impl(each, of)?;
             let own = &environment.function(function).generics[each.generics.len()..];
-            generics.extend(self.arguments(own, given));
+            generics.extend(self.item_arguments(&text, own, given, mark));
             let receiver = matches!(associated, Associated::Function { receiver: true, .. });
             return Some(ResolvedItem::Function { function, generics, receiver });
         }
@@ -371,7 +373,8 @@ impl FunctionChecker<'_> {
                 TraitItemKind::Type(_) => return None,
             };
             let mut generics = vec![of];
-            generics.extend(self.arguments(&environment.function(function).generics[1..], given));
+            let own = &environment.function(function).generics[1..];
+            generics.extend(self.item_arguments(&text, own, given, mark));
             return Some(ResolvedItem::Method { of_trait, item, function, generics, receiver });
         }
         let f32 = self.table.scalar(Scalar::F32);

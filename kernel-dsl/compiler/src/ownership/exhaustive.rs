@@ -4,6 +4,7 @@
 //! The algorithm is that of L. Maranget, "Warnings for pattern matching" (JFP 2007): a row of
 //! wildcards that is useful after all arms is a value that no arm covers.
 
+use super::part::{ExprPart, each_part};
 use super::types::{AppliedType, ValueShape};
 use crate::Scalar;
 use crate::hir::{Block, Expr, ExprKind, Function, Items, Pattern, Statement};
@@ -52,9 +53,9 @@ impl<'f> PatternChecker<'f> {
     }
 
     fn expr(&mut self, e: &'f Expr) {
-        super::each_part(e, &mut |part| match part {
-            super::ExprPart::Expr(e) => self.expr(e),
-            super::ExprPart::Block(b) => self.block(b),
+        each_part(e, &mut |part| match part {
+            ExprPart::Expr(e) => self.expr(e),
+            ExprPart::Block(b) => self.block(b),
         });
         if let ExprKind::Match { value, arms } = &e.kind {
             let rows = arms.iter().filter(|arm| arm.guard.is_none()).map(|arm| vec![&arm.pattern]).collect();

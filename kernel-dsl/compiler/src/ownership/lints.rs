@@ -3,7 +3,7 @@
 //!
 //! ValueState are known as in rustc's lint: literals, and variables that are assigned once.
 
-use super::ExprPart;
+use super::part::{ExprPart, each_part};
 use crate::Scalar;
 use crate::hir::{Block, Expr, ExprKind, Function, LocalId, Pattern, Size, Statement, Type};
 use crate::ir::{Binary, Unary};
@@ -64,7 +64,7 @@ impl<'f> LintVisitor<'f> {
             // The smallest number is written as the negation of a number that has no positive form.
             return self.literal(inner, u128::from(bits), true);
         }
-        super::each_part(e, &mut |part| match part {
+        each_part(e, &mut |part| match part {
             ExprPart::Expr(e) => self.expr(e),
             ExprPart::Block(b) => self.block(b),
         });

@@ -10,7 +10,7 @@ struct Account { total: f32, count: u32 }
 
 #[device]
 #[derive(Clone, Copy, PartialEq)]
-enum Shape { Dot, Disk(f32), Bar { length: f32, width: u32 } }
+enum Figure { Dot, Disk(f32), Bar { length: f32, width: u32 } }
 
 #[device]
 fn spend(account: Account) -> f32 { account.total }
@@ -91,8 +91,8 @@ fn patterns_cover_all_values() {
         ("let v = match x[i] { 0.0 => 1.0 }; y[i] = v;", "does not cover all values"),
         ("let v = match x.get(i).copied() { Some(v) if v > 0.0 => v, None => 1.0 }; y[i] = v;", "`Some(_)`"),
         (
-            "let s = Shape::Dot; y[i] = match s { Shape::Dot => 1.0, Shape::Bar { width: 0, .. } => 2.0, Shape::Disk(_) => 3.0 };",
-            "does not cover `Shape::Bar(_, 1..)`",
+            "let s = Figure::Dot; y[i] = match s { Figure::Dot => 1.0, Figure::Bar { width: 0, .. } => 2.0, Figure::Disk(_) => 3.0 };",
+            "does not cover `Figure::Bar(_, 1..)`",
         ),
         ("let Some(v) = x.get(i).copied(); y[i] = v;", "this pattern does not cover `None`: write `let … else"),
         ("let (0, v) = (n, 1.0) ; y[i] = v;", "this pattern does not cover `(1.., _)`"),
@@ -102,7 +102,7 @@ fn patterns_cover_all_values() {
         "y[i] = match n as i8 { i8::MIN..=-1 => 1.0, 0 => 2.0, 1..=i8::MAX => 3.0 };",
         "y[i] = match (n > 3, i) { (true, _) => 1.0, (false, 0) => 2.0, (false, 1..) => 3.0 };",
         "y[i] = match [n > 3, i > 3] { [true, ..] => 1.0, [_, true] => 2.0, [false, false] => 3.0 };",
-        "let s = Shape::Dot; y[i] = match s { Shape::Dot => 1.0, Shape::Bar { .. } => 2.0, Shape::Disk(r) => r };",
+        "let s = Figure::Dot; y[i] = match s { Figure::Dot => 1.0, Figure::Bar { .. } => 2.0, Figure::Disk(r) => r };",
     ]);
 }
 
@@ -198,6 +198,8 @@ fn names_are_those_of_rust() {
         ("let r = Rate::new(1.0); y[i] = r.percent;", "the field `percent` of `Rate` is private to its module"),
         ("let r = Rate { percent: 1.0, fixed: true }; y[i] = r.shown();", "the field `percent` of `Rate` is private"),
         ("let r = Rate::new(1.0); y[i] = r.hidden();", "`hidden` is private to its module"),
+        ("let r = Rate::new(1.0); y[i] = r.shown::<f32>();", "`shown` takes 0 generic arguments, 1 given"),
+        ("let p = [x[i], 1.0]; y[i] = p.len::<f32>() as f32;", "`len` takes no generic arguments"),
         ("let (v, v) = (x[i], 1.0); y[i] = v;", "the name `v` is bound twice"),
         ("if n > 3 { 1.0 } else { 2.0 } y[i] = 1.0;", "expected `()`, found"),
         ("y[i] = if largest(true, false) { 1.0 } else { 2.0 };", "`bool` does not implement `Number`"),

@@ -465,7 +465,7 @@ fn rows_along_y(rows: usize) -> usize {
 pub fn in_folded_grid(mut y: ViewMut<f32, 2>) {
     let across = y.cols().div_ceil(32);
     let at = block::x();
-    let [tile, row] = if at < across { [at, block::y()] } else { [at % across, at / across] };
+    let [tile, row] = if at < across { [at, block::y()] } else { [at % across, at / across % y.rows()] };
     let i = tile * 32 + thread::x();
     if i < y.cols() {
         y[(row, i)] = 1.0;
@@ -477,7 +477,7 @@ pub fn in_folded_grid(mut y: ViewMut<f32, 2>) {
 pub fn beyond_folded_grid(mut y: ViewMut<f32, 2>) {
     let across = y.cols().div_ceil(32);
     let at = block::x();
-    let [tile, row] = if at < across { [at, block::y()] } else { [at % across, at / across + 1] };
+    let [tile, row] = if at < across { [at, block::y()] } else { [at % across, at / across % y.rows() + 1] };
     let i = tile * 32 + thread::x();
     if i < y.cols() {
         y[(row, i)] = 1.0;
@@ -490,7 +490,7 @@ pub fn beyond_folded_grid(mut y: ViewMut<f32, 2>) {
 pub fn by_inverted_bit(n: usize, y: &mut [f32]) {
     let first = (n + thread::x()).min(60);
     y[first ^ 8] = 1.0;
-    y[(first ^ 4) / 2] = 2.0;
+    y[(first / 4 * 4 ^ 8) + 3] = 2.0;
 }
 
 /// Stores to elements whose index has an inverted bit. The bit of 2 leads beyond the last element.

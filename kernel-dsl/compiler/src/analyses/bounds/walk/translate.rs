@@ -2,7 +2,7 @@
 
 use super::super::launch::extent_of;
 use super::super::linear::{Polynomial, inequalities};
-use super::super::variables::{SelectedValue, VariableOrigin, is_division};
+use super::super::variables::{MAX_USIZE, SelectedValue, VariableOrigin, is_division};
 use super::{ConditionDefinition, SymbolicAnalysis};
 use crate::ir::{Binary, Comparison, Op, Region, Special, Unary, Value};
 use crate::scalar::Scalar;
@@ -90,7 +90,7 @@ impl SymbolicAnalysis<'_> {
                 self.remainders.insert(result, operands);
                 self.binary_with_constant(Binary::Rem, a, n + 1)
             }),
-            (Binary::Xor, n) => n.filter(|n| n.count_ones() == 1).and_then(|n| self.with_inverted_bit(a, n)),
+            (Binary::Xor, n) => n.filter(|n| n.count_ones() == 1).and_then(|n| self.with_inverted_bit(a, n, result)),
             _ => {
                 let (a, b) = (self.number(a), self.number(b));
                 if is_division(operator) {
@@ -112,12 +112,25 @@ impl SymbolicAnalysis<'_> {
         self.table.binary(operator, &a, &Polynomial::constant(n))
     }
 
-    /// Returns `a` with the bit of value n inverted: a + n − 2n · (⌊a / n⌋ mod 2).
-    fn with_inverted_bit(&mut self, a: Value, n: i128) -> Option<Polynomial> {
+    /// Returns a multiple of a variable for `result`, which is `a` with the bit of value n inverted.
+    /// The result has the quotient of `a` by 2n, and is a multiple of each power of two up to n that
+    /// divides `a`.
+    fn with_inverted_bit(&mut self, a: Value, n: i128, result: Value) -> Option<Polynomial> {
         let a = self.number(a);
-        let quotient = self.table.quotient(&a, &Polynomial::constant(n))?;
-        let bit = self.table.binary(Binary::Rem, &quotient, &Polynomial::constant(2))?;
-        Some(a.plus_constant(n).plus_multiple(&bit, -2 * n))
+        let period = 2 * n;
+        let first = self.table.quotient(&a, &Polynomial::constant(period))?.times(&Polynomial::constant(period))?;
+        let power = a.terms().map(|(_, coefficient)| coefficient.trailing_zeros()).min().unwrap_or(0);
+        let multiple = 1 << power.min(n.trailing_zeros());
+        let variable = self.table.variable(VariableOrigin::Value(result));
+        let number = variable.times(&Polynomial::constant(multiple))?;
+        let last = period - multiple;
+        self.table.add_order(&variable, &number, &first);
+        self.table.add_order(&variable, &first.plus_constant(last), &number);
+        let most = self.table.upper_bound(&a, self.kernel.block.max_extents());
+        if most <= MAX_USIZE {
+            self.table.add_order(&variable, &Polynomial::constant(most / period * period + last), &number);
+        }
+        Some(number)
     }
 
     /// Returns the polynomial of an index or extent of threads or blocks.
