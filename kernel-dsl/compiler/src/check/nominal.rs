@@ -101,8 +101,8 @@ impl FunctionChecker<'_> {
         );
     }
 
-    /// Returns the generic arguments of the item `name`, as written or to be inferred. Reports a wrong
-    /// number of them.
+    /// Returns the generic arguments of the item `name`, as written or to be inferred. Reports a
+    /// wrong number of them.
     pub(super) fn item_arguments(
         &mut self,
         name: &str,

@@ -112,9 +112,9 @@ impl SymbolicAnalysis<'_> {
         self.table.binary(operator, &a, &Polynomial::constant(n))
     }
 
-    /// Returns a multiple of a variable for `result`, which is `a` with the bit of value n inverted.
-    /// The result has the quotient of `a` by 2n, and is a multiple of each power of two up to n that
-    /// divides `a`.
+    /// Returns a multiple of a variable for `result`, which is `a` with the bit of value n
+    /// inverted. The result has the quotient of `a` by 2n, and is a multiple of each power of two
+    /// up to n that divides `a`.
     fn with_inverted_bit(&mut self, a: Value, n: i128, result: Value) -> Option<Polynomial> {
         let a = self.number(a);
         let period = 2 * n;
