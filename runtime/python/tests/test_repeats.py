@@ -46,7 +46,10 @@ class Parameter(Tensor):
 
 def empty(*shape, dtype, device):
     shape = shape[0] if isinstance(shape[0], tuple) else shape
-    return Tensor(kernels_rs.zeros(shape, dtype, device))
+    array = kernels_rs.zeros(shape, dtype, device)
+    # PyTorch's stream does not wait for the zeros, so they must be written before a kernel runs.
+    kernels_rs.numpy(array)
+    return Tensor(array)
 
 def empty_like(x):
     return empty(x.shape, dtype=x.dtype, device=x.device)
