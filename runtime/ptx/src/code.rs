@@ -495,6 +495,8 @@ pub struct Data {
 pub struct AtomicAccess {
     /// The access, without values.
     pub access: MemoryAccess,
+    /// Whether the scope includes the host: `.sys`.
+    pub of_system: bool,
     /// The register for the old value, if it is used.
     pub result: Option<Data>,
     /// The operands.

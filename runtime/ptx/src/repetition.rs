@@ -11,7 +11,9 @@
 //! - Blocks that run interleaved: each turn of a warp ends with a comparison.
 //!
 //! Polls of memory that the host may access make no repetition. Strong loads and atomic operations
-//! are polls, and so are weak loads with a fence after them.
+//! with the scope `.sys` are polls, and so are weak loads with a fence after them. An atomic
+//! operation with a smaller scope keeps the value in the GPU's L2 cache: on an H200 with driver 580
+//! such a loop does not end after the host's store.
 //!
 //! Lanes of a warp run in lockstep, as on a GPU before sm_70. A lane that has a lock may have left
 //! the loop and wait to reconverge with lanes that poll the lock. Such a wait never ends. The

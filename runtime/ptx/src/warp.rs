@@ -386,8 +386,10 @@ impl Machine<'_, '_> {
                 self.require_defined(warp, inst, data.id, mask, "has an operand");
             }
         }
-        // The result may replace the address.
-        self.count_host_poll(warp, &atomic.access, mask);
+        if atomic.of_system {
+            // The result may replace the address.
+            self.count_host_poll(warp, &atomic.access, mask);
+        }
         let changed = self.atomic::<CHECKED>(warp, inst, atomic, mask);
         self.yields_after_atomic(warp, inst, mask, changed)
     }

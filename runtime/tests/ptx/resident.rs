@@ -213,17 +213,20 @@ fn a_wait_for_the_host_is_no_repetition() {
         .reg .pred %p; ld.param.u64 %a, [from];";
     let polls = [
         "ld.volatile.global.u64 %n, [%a];",
-        "atom.global.cas.b64 %n, [%a], 0, 0;",
+        "atom.global.sys.cas.b64 %n, [%a], 0, 0;",
         // The result replaces the address.
-        "mov.u64 %n, %a; atom.global.cas.b64 %n, [%n], 0, 0;",
+        "mov.u64 %n, %a; atom.sys.global.cas.b64 %n, [%n], 0, 0;",
         // A weak load sees the host's store if a fence precedes it.
         "ld.global.u64 %n, [%a]; membar.sys;",
         "membar.gl; mov.u64 %n, %a; ld.global.u64 %n, [%n];",
     ];
     let cases = polls.map(|poll| [(poll, true, "the block reached its limit"), (poll, false, "an endless loop")]);
-    // Without a fence, a weak load may be made once.
-    let weak = ("ld.global.u64 %n, [%a];", true, "an endless loop");
-    for (poll, of_host, expected) in cases.into_iter().flatten().chain([weak]) {
+    // Without a fence, a weak load may be made once. The scope `.gpu` of atomic operations does not
+    // include the host.
+    let blind =
+        ["ld.global.u64 %n, [%a];", "atom.global.cas.b64 %n, [%a], 0, 0;", "atom.global.gpu.or.b64 %n, [%a], 0;"];
+    let blind = blind.map(|poll| (poll, true, "an endless loop"));
+    for (poll, of_host, expected) in cases.into_iter().flatten().chain(blind) {
         let text = format!("{head} poll: {poll} setp.eq.u64 %p, %n, 0; @%p bra poll; ret; }}");
         let image = ResidentModule::new(parse(&text).unwrap(), |_, _| Ok::<u64, ()>(0)).unwrap();
         let program = image.program("k").unwrap();

@@ -193,6 +193,7 @@ impl<'m> Decoder<'m> {
         let named = window(words);
         let strength = words.take_one(&STRONG).map_or(AccessStrength::Strong, strength);
         let strength = if words.take(Modifier::Cta) { strength.of_block() } else { strength };
+        let of_system = words.take(Modifier::Sys);
         words.pass(&ORDERS);
         let operation = words.take_one(&[
             Modifier::And,
@@ -231,8 +232,8 @@ impl<'m> Decoder<'m> {
         let access = MemoryAccess { window, base: base_place, offset, element, signed, values, strength, read_only };
         let reads = base.map(|b| b.id).into_iter().chain(given.iter().map(|d| d.id)).collect();
         let writes = result.iter().map(|r| r.id).collect();
-        let kind =
-            InstructionKind::Atomic(AtomicAccess { access, result: result.map(|r| r.data()), operands: given, update });
+        let result = result.map(|r| r.data());
+        let kind = InstructionKind::Atomic(AtomicAccess { access, of_system, result, operands: given, update });
         Ok(Decoded { kind, reads, writes })
     }
 

@@ -9,7 +9,7 @@ memory, out = V(), alloc(64)
 call("cuMemHostAlloc", B(memory), S(8), 0)
 flags = C.cast(memory, C.POINTER(C.c_uint32))
 polls = ["ld.volatile.global.u32 x, [f];", "ld.global.u32 x, [f]; membar.sys;", "membar.gl; ld.global.u32 x, [f];",
-         "atom.global.or.b32 x, [f], 0;"]
+         "atom.sys.global.or.b32 x, [f], 0;"]
 for value, poll in enumerate(polls, 7):
     function = load(KERNEL.replace("POLL", poll), "k")
     flags[0], flags[1] = 0, 0
