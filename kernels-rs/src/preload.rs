@@ -10,6 +10,7 @@ use kernel_dsl::launcher::{LaunchForm, Launcher};
 use kernel_dsl::{Argument, Artifact, Element};
 use runtime::{BufferView, Device, Error};
 use std::cell::RefCell;
+use std::cmp::Reverse;
 use std::panic::resume_unwind;
 use std::thread;
 
@@ -101,7 +102,7 @@ pub fn preload_most_used(
     work(&queue)?;
     let mut counted = queue.counted.into_inner();
     // A stable sort keeps the order of the first launches.
-    counted.sort_by(|a, b| b.launches.cmp(&a.launches));
+    counted.sort_by_key(|of| Reverse(of.launches));
     counted.truncate(count);
     thread::scope(|scope| {
         let load = |of: &CountedInstance| device.load_form(of.form, of.kernel, &of.constants);
@@ -135,7 +136,7 @@ mod tests {
         let device = Device::cpu();
         let [norm, softmax] = &most_used(&device, 5)[..] else { panic!("two instances") };
         assert!(norm.starts_with("norm_rows") && softmax.starts_with("softmax_rows"), "{norm}, {softmax}");
-        assert_eq!(most_used(&device, 1), [norm.clone()]);
+        assert_eq!(most_used(&device, 1), std::slice::from_ref(&norm));
         assert_eq!(most_used(&device, 0), [""; 0]);
     }
 

@@ -84,8 +84,11 @@ pub struct Opened {
     /// Tables of rotary embeddings. None is dropped, because recorded launches read them.
     rotary: Lock<Vec<(RotaryKey, Arc<Rotary>)>>,
     /// Frequencies of rotary embeddings, by their bits.
-    frequencies: Lock<Vec<(Vec<u32>, Arc<DeviceBuffer<f32>>)>>,
+    frequencies: Lock<Vec<UploadedFrequencies>>,
 }
+
+/// The bits of frequencies, and the frequencies in memory of the device.
+type UploadedFrequencies = (Vec<u32>, Arc<DeviceBuffer<f32>>);
 
 /// The layout, the bits of the frequencies, and the axes.
 type RotaryKey = (PairLayout, Vec<u32>, Vec<u32>);

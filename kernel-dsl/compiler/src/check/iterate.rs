@@ -252,7 +252,8 @@ impl FunctionChecker<'_> {
                 };
             }
             "enumerate" => {
-                if std::mem::replace(&mut over.enumerate, true) {
+                let is_second = std::mem::replace(&mut over.enumerate, true);
+                if is_second {
                     self.report(mark, "`enumerate` can be applied only once");
                 }
             }

@@ -267,7 +267,7 @@ fn specialized<'f>(row: &[PatternColumn<'f>], constructor: &ValueConstructor) ->
             (ConstructorForm::None, Pattern::None) => Vec::new(),
             (ConstructorForm::Some, Pattern::Some(inner))
             | (ConstructorForm::Reference, Pattern::Dereference(inner)) => {
-                vec![PatternColumn::Pattern(&**inner)]
+                vec![PatternColumn::Pattern(inner)]
             }
             (ConstructorForm::Parts, Pattern::Parts(parts)) => {
                 padded(parts.iter().map(PatternColumn::Pattern).collect())

@@ -150,7 +150,7 @@ impl<'f> GraphBuilder<'f> {
     }
 
     fn holds_references(&self, id: TypeId) -> bool {
-        self.ty(id).holds_references(self.items)
+        self.ty(id).holds_references()
     }
 
     fn add(&mut self, access: Option<(PlaceAccess, VariablePlace)>, span: Span) -> Option<usize> {
@@ -221,7 +221,8 @@ impl<'f> GraphBuilder<'f> {
 
     /// Ends the scope of the variables declared since.
     fn end_scope(&mut self, depth: usize) {
-        for local in self.scope[depth..].to_vec().into_iter().rev() {
+        let ended: Vec<_> = self.scope[depth..].iter().rev().copied().collect();
+        for local in ended {
             self.access(PlaceAccess::End, VariablePlace { local, path: Vec::new() }, Span::default());
         }
     }

@@ -120,8 +120,8 @@ impl<'t> AppliedType<'t> {
     }
 
     /// Returns whether a value holds references, or a closure that may capture some.
-    pub(super) fn holds_references(&self, items: &'t Items) -> bool {
-        let any = |ids: &[TypeId]| ids.iter().any(|id| self.part(*id).holds_references(items));
+    pub(super) fn holds_references(&self) -> bool {
+        let any = |ids: &[TypeId]| ids.iter().any(|id| self.part(*id).holds_references());
         match self.ty() {
             Type::Slice { .. } | Type::Reference { .. } | Type::Function { .. } => true,
             Type::Tuple(parts) => any(parts),
