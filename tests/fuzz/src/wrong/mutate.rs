@@ -631,17 +631,17 @@ impl Mutator<'_> {
         }
     }
 
-    fn attributes(&mut self, attributes: &mut Vec<syn::Attribute>) {
-        for at in 0..attributes.len() {
-            if attributes[at].path().is_ident("derive") && self.hit(MutationClass::DeriveRemoved) {
-                let names = attributes[at]
-                    .parse_args_with(syn::punctuated::Punctuated::<syn::Path, Token![,]>::parse_terminated);
+    fn attributes(&mut self, attributes: &mut [syn::Attribute]) {
+        for attribute in attributes {
+            if attribute.path().is_ident("derive") && self.hit(MutationClass::DeriveRemoved) {
+                let names =
+                    attribute.parse_args_with(syn::punctuated::Punctuated::<syn::Path, Token![,]>::parse_terminated);
                 let Ok(names) = names else { return };
                 let kept = match names.len() {
                     0 => names,
                     n => removed(&names, self.random.below(n)),
                 };
-                attributes[at] = parse_quote!(#[derive(#kept)]);
+                *attribute = parse_quote!(#[derive(#kept)]);
             }
         }
     }
