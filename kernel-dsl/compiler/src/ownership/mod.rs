@@ -10,7 +10,7 @@
 //!      └─▶ graph ─▶ analysis: values that are missing, loans that are in use
 //! ```
 //!
-//! [`graph`] lists the accesses to variables in the order of evaluation. The analysis of loans is
+//! `graph` lists the accesses to variables in the order of evaluation. The analysis of loans is
 //! that of rustc (RFC 2094, non-lexical lifetimes): a loan lasts while a variable that may hold the
 //! reference is used later.
 
