@@ -323,6 +323,22 @@ impl NameVisitor<'_, '_> {
         std::mem::replace(&mut self.bounds, list.0)
     }
 
+    /// Visits a function with its variables, generic parameters and bounds in scope.
+    fn within_function(
+        &mut self,
+        names: PatternNameList<'_>,
+        signature: &syn::Signature,
+        visit: impl FnOnce(&mut Self),
+    ) {
+        let names = names.0.iter().map(|name| name.to_string()).collect();
+        let outer = std::mem::replace(&mut self.bound, names);
+        let bounds = self.bounded_by(|list| list.visit_signature(signature));
+        let depth = self.generics_of(&signature.generics);
+        visit(self);
+        self.generics.truncate(depth);
+        (self.bound, self.bounds) = (outer, bounds);
+    }
+
     /// Reports a method that only traits declare, of which none is in scope.
     fn method(&mut self, name: &Ident) {
         let declares = |of: &&&syn::ItemTrait| of.items.iter().any(|item| trait_item_name(item) == Some(name));
@@ -592,39 +608,21 @@ impl<'a> Visit<'a> for NameVisitor<'_, '_> {
         if self.module == 0 && !of_device(&item.attrs) {
             return;
         }
-        let outer = std::mem::take(&mut self.bound);
         let mut names = PatternNameList(Vec::new());
         names.visit_item_fn(item);
-        let bounds = self.bounded_by(|list| list.visit_signature(&item.sig));
-        self.bound = names.0.iter().map(|name| name.to_string()).collect();
-        let depth = self.generics_of(&item.sig.generics);
-        visit::visit_item_fn(self, item);
-        self.generics.truncate(depth);
-        (self.bound, self.bounds) = (outer, bounds);
+        self.within_function(names, &item.sig, |visitor| visit::visit_item_fn(visitor, item));
     }
 
     fn visit_impl_item_fn(&mut self, item: &'a syn::ImplItemFn) {
-        let outer = std::mem::take(&mut self.bound);
         let mut names = PatternNameList(Vec::new());
         names.visit_impl_item_fn(item);
-        let bounds = self.bounded_by(|list| list.visit_signature(&item.sig));
-        self.bound = names.0.iter().map(|name| name.to_string()).collect();
-        let depth = self.generics_of(&item.sig.generics);
-        visit::visit_impl_item_fn(self, item);
-        self.generics.truncate(depth);
-        (self.bound, self.bounds) = (outer, bounds);
+        self.within_function(names, &item.sig, |visitor| visit::visit_impl_item_fn(visitor, item));
     }
 
     fn visit_trait_item_fn(&mut self, item: &'a syn::TraitItemFn) {
-        let outer = std::mem::take(&mut self.bound);
         let mut names = PatternNameList(Vec::new());
         names.visit_trait_item_fn(item);
-        let bounds = self.bounded_by(|list| list.visit_signature(&item.sig));
-        self.bound = names.0.iter().map(|name| name.to_string()).collect();
-        let depth = self.generics_of(&item.sig.generics);
-        visit::visit_trait_item_fn(self, item);
-        self.generics.truncate(depth);
-        (self.bound, self.bounds) = (outer, bounds);
+        self.within_function(names, &item.sig, |visitor| visit::visit_trait_item_fn(visitor, item));
     }
 
     fn visit_item_impl(&mut self, item: &'a ItemImpl) {

@@ -21,8 +21,8 @@ impl FunctionChecker<'_> {
         arguments: &[syntax::Expr],
         mark: SpanPair,
     ) -> (ExprKind, TypeIndex) {
-        if !generics.is_empty() && (name == "len" || name == "map") {
-            self.report(mark, format!("`{name}` takes no generic arguments in kernels: remove `::<…>`"));
+        if name == "len" || name == "map" {
+            self.refuse_generics(name, generics, mark);
         }
         match name.to_string().as_str() {
             "len" if self.count("len", 0, arguments.len(), mark) => {

@@ -256,6 +256,13 @@ impl FunctionChecker<'_> {
         self.method_of(receiver, name, generics, arguments, mark)
     }
 
+    /// Reports generic arguments of a method that takes none in kernels.
+    pub(super) fn refuse_generics(&mut self, name: &Ident, generics: &[TypeOrConst], mark: SpanPair) {
+        if !generics.is_empty() {
+            self.report(mark, format!("`{name}` takes no generic arguments in kernels: remove `::<…>`"));
+        }
+    }
+
     /// Checks a call of a method of a value.
     pub(super) fn method_of(
         &mut self,
@@ -268,8 +275,8 @@ impl FunctionChecker<'_> {
         let receiver = self.dereferenced(receiver);
         let ty = TypeIndex(receiver.ty.0);
         let known = self.table.get(ty).clone();
-        if !generics.is_empty() && (matches!(known, Ty::Option(_)) || self.result_parts(ty).is_some()) {
-            self.report(mark, format!("`{name}` takes no generic arguments in kernels: remove `::<…>`"));
+        if matches!(known, Ty::Option(_)) || self.result_parts(ty).is_some() {
+            self.refuse_generics(name, generics, mark);
         }
         if let Ty::Option(inner) = known {
             return self.option_method(receiver, inner, name, arguments, mark);

@@ -195,13 +195,6 @@ impl FunctionChecker<'_> {
         Some(Iterated::Iterator(Box::new(over)))
     }
 
-    /// Reports generic arguments of an adapter of iterators, which takes none.
-    fn refuse_generics(&mut self, name: &Ident, generics: &[syntax::TypeOrConst], mark: SpanPair) {
-        if !generics.is_empty() {
-            self.report(mark, format!("`{name}` takes no generic arguments: remove `::<…>`"));
-        }
-    }
-
     /// Checks the call of a method that the program implements for a value; `None` if the value has
     /// no such method.
     fn own_method(

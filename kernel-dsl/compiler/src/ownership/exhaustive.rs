@@ -214,7 +214,7 @@ enum ConstructorForm {
         value: i32,
         fields: Vec<usize>,
     },
-    /// ValueState that patterns cannot enumerate.
+    /// Values that patterns cannot enumerate.
     Other,
 }
 

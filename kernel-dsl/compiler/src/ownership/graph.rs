@@ -236,7 +236,7 @@ impl<'f> GraphBuilder<'f> {
             }),
             Statement::Let { pattern, value: Some(value), span } => self.bind_value(pattern, value, *span),
             Statement::LetElse { pattern, value, otherwise, span } => {
-                let place = self.scrutinee(value);
+                let place = self.place_of(value);
                 let before = self.at;
                 self.block(otherwise);
                 self.at = before;
@@ -267,7 +267,7 @@ impl<'f> GraphBuilder<'f> {
             self.scope.push(local);
             return;
         }
-        let place = self.scrutinee(value);
+        let place = self.place_of(value);
         self.bind(pattern, place, span);
     }
 
@@ -286,8 +286,8 @@ impl<'f> GraphBuilder<'f> {
         }
     }
 
-    /// Returns the place of a value that a pattern takes apart.
-    fn scrutinee(&mut self, value: &'f Expr) -> VariablePlace {
+    /// Returns the place of an expression, or of the temporary that holds its value.
+    fn place_of(&mut self, value: &'f Expr) -> VariablePlace {
         if let Some(place) = self.place(value) {
             return place;
         }
@@ -410,35 +410,27 @@ impl<'f> GraphBuilder<'f> {
         }
     }
 
-    /// Returns the place of an expression, or of the temporary that holds its value.
-    fn place_of(&mut self, e: &'f Expr) -> VariablePlace {
-        self.scrutinee(e)
-    }
-
     /// Evaluates an argument: a `&mut` reference is borrowed again, and not moved.
     fn argument(&mut self, e: &'f Expr) -> Option<usize> {
-        if self.ty(e.ty).reference() == Some(true)
-            && let Some(mut place) = self.place(e)
-        {
-            place.path.push(PlaceProjection::Target);
-            let held = self.temporary();
-            self.define_from(held, [], e.span);
-            self.borrow(place, true, held, e.span);
-            return Some(held);
-        }
-        self.operand(e)
+        self.reborrowed(e, true)
     }
 
     /// Evaluates the value of a block or arm. A `&mut` reference may become a `&` reference there,
     /// and counts as one.
     fn tail(&mut self, e: &'f Expr) -> Option<usize> {
+        self.reborrowed(e, false)
+    }
+
+    /// Evaluates an operand. The place of a `&mut` reference is borrowed again, and written if
+    /// `mutable`.
+    fn reborrowed(&mut self, e: &'f Expr, mutable: bool) -> Option<usize> {
         if self.ty(e.ty).reference() == Some(true)
             && let Some(mut place) = self.place(e)
         {
             place.path.push(PlaceProjection::Target);
             let held = self.temporary();
             self.define_from(held, [], e.span);
-            self.borrow(place, false, held, e.span);
+            self.borrow(place, mutable, held, e.span);
             return Some(held);
         }
         self.operand(e)
@@ -534,7 +526,7 @@ impl<'f> GraphBuilder<'f> {
                     let handle = matches!(ty, Type::Slice { .. } | Type::Shared { .. } | Type::View { .. });
                     let by_reference = matches!(intrinsic, Intrinsic::IsSome | Intrinsic::ArrayLen);
                     if i == 0 && (handle || by_reference) {
-                        let place = self.scrutinee(argument);
+                        let place = self.place_of(argument);
                         held.push(Some(place.local));
                         self.access(PlaceAccess::Read, place.clone(), argument.span);
                         lent = handle.then_some(place);
@@ -593,7 +585,7 @@ impl<'f> GraphBuilder<'f> {
             }
             ExprKind::Reference(inner) => {
                 let mutable = self.ty(e.ty).reference() == Some(true);
-                let place = self.scrutinee(inner);
+                let place = self.place_of(inner);
                 let held = self.temporary();
                 self.define_from(held, [], e.span);
                 self.borrow(place, mutable, held, e.span);
@@ -610,7 +602,7 @@ impl<'f> GraphBuilder<'f> {
                 self.holding(e.ty, &[first, second], e.span)
             }
             ExprKind::Match { value, arms } => {
-                let place = self.scrutinee(value);
+                let place = self.place_of(value);
                 let (mut held, mut ends) = (Vec::new(), Vec::new());
                 let mut start = self.at;
                 for arm in arms {

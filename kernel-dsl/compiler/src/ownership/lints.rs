@@ -1,7 +1,7 @@
 //! The lints that rustc denies: numbers that do not fit, arithmetic that certainly overflows or
 //! divides by zero, and constant indices beyond the end of an array.
 //!
-//! ValueState are known as in rustc's lint: literals, and variables that are assigned once.
+//! The known values are those of rustc's lint: literals, and variables that are assigned once.
 
 use super::part::{ExprPart, each_part};
 use crate::Scalar;

@@ -24,7 +24,7 @@ pub(super) enum ValueShape<'t> {
     /// An array of elements.
     Elements(AppliedType<'t>),
     Variants(Vec<VariantShape<'t>>),
-    /// ValueState that patterns cannot enumerate.
+    /// Values that patterns cannot enumerate.
     Other,
 }
 

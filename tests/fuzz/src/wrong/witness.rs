@@ -31,7 +31,7 @@ impl RustcWitness {
     /// of the compilation.
     ///
     /// # Errors
-    /// A message, if there is no such crate, or no folder.
+    /// A message, if there is no such crate, or if `folder` cannot be made.
     pub fn new(folder: &Path) -> Result<RustcWitness, String> {
         let this = env::current_exe().map_err(|e| format!("the path of this executable: {e}"))?;
         let beside = this.parent().unwrap_or(Path::new("."));
@@ -42,7 +42,7 @@ impl RustcWitness {
     /// Uses the newest crate `kernel_dsl` in the folder `dependencies`.
     ///
     /// # Errors
-    /// As for [`RustcWitness::new`].
+    /// A message, if there is no such crate, or if `folder` cannot be made.
     pub fn with(dependencies: &Path, folder: &Path) -> Result<RustcWitness, String> {
         let library = newest(dependencies)
             .ok_or_else(|| format!("no libkernel_dsl in {}: build the crate `kernel-dsl`", dependencies.display()))?;
