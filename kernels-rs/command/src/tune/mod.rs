@@ -185,6 +185,12 @@ struct CandidateReport {
     result: CandidateResult,
 }
 
+impl CandidateReport {
+    fn is_evaluated(&self) -> bool {
+        self.estimate_us.is_some() || self.result != CandidateResult::NotTried
+    }
+}
+
 /// A plan, with its estimates and the reason of its rejection.
 struct PlanCandidate<P> {
     plan: P,
@@ -445,7 +451,14 @@ impl TuneReport {
             device: device.to_string(),
             case: format!("{shape}, {}", shape.variant()),
             ranking: candidates.order,
-            candidates: candidates.all.iter().enumerate().map(of_candidate).collect(),
+            // The search never chose the other candidates of a large space.
+            candidates: candidates
+                .all
+                .iter()
+                .enumerate()
+                .map(of_candidate)
+                .filter(|candidate| candidate.is_evaluated() || candidate.plan == incumbent)
+                .collect(),
             best: plan(result.best),
             winner: plan(winner),
             incumbent,
