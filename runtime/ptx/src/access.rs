@@ -317,8 +317,11 @@ impl Machine<'_, '_> {
                 let shared = view.region(access.window, address).is_ok_and(|e| e.region == MemoryRegion::Shared);
                 old = view.element(access, address, 0, lane);
                 let new = (atomic.update)(old, operand(0), operand(1), shared);
-                view.set_element(access, address, 0, lane, new);
-                changed |= new != old;
+                // The host may store between the load and the store of a poll, which changes nothing.
+                if new != old {
+                    view.set_element(access, address, 0, lane, new);
+                    changed = true;
+                }
             }
             if let Some(Data { place, bits, .. }) = atomic.result {
                 registers.set(place, lane, extend(old, access.element, access.signed, bits));
