@@ -99,7 +99,12 @@ impl StreamWork {
         (log, findings): (&CallLog, &ProcessFindings),
     ) -> Result {
         match self {
-            StreamWork::Launch(launch) => launch.run(context, limits, (log, findings)),
+            StreamWork::Launch(launch) => {
+                // A graph has kernels of several contexts.
+                let own = &launch.function.module.context;
+                own.check()?;
+                launch.run(own, limits, (log, findings)).inspect_err(|error| own.fail(error.clone()))
+            }
             StreamWork::Copy(copy) => copy.run(),
             StreamWork::Fill(fill) => fill.run(),
             StreamWork::Free(address) => {

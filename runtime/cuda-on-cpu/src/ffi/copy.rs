@@ -36,19 +36,19 @@ fn copy(from: CopySide, to: CopySide, bytes: usize) -> MemoryCopy {
     MemoryCopy { from, to, extent: CopyExtent::row(bytes as u64) }
 }
 
-/// Runs a copy in the memory of the current context, and waits until the copy is complete.
+/// Runs a copy in the order of the current context, and waits until the copy is complete.
 fn copy_and_wait(driver: &Driver, copy: impl FnOnce(&Arc<Context>) -> Result<MemoryCopy>) -> Result {
-    driver.copy_now(copy(&driver.current()?)?)
+    driver.copy_now(driver.with_owners(copy(&driver.current()?)?))
 }
 
-/// Submits a copy to a stream, in the memory of the stream's context.
+/// Submits a copy to a stream.
 fn submit_copy(
     driver: &Driver,
     stream: sys::CUstream,
     copy: impl FnOnce(&Arc<Context>) -> Result<MemoryCopy>,
 ) -> Result {
     let queue = driver.queue(handle(stream))?;
-    driver.copy(copy(queue.context())?, &queue)
+    driver.copy(driver.with_owners(copy(queue.context())?), &queue)
 }
 
 /// The area of a fill: a row, or several rows.
@@ -160,7 +160,7 @@ exports! {
     ) as cuMemcpyPeerAsync_ptsz = call |driver| {
         let (there, here) =
             (driver.contexts.get(handle(to_context))?, driver.contexts.get(handle(from_context))?);
-        submit_copy(driver, stream, |_| Ok(copy(device(&here, from), device(&there, to), bytes)))
+        driver.copy(copy(device(&here, from), device(&there, to), bytes), &driver.queue(handle(stream))?)
     };
 
     fn cuMemcpy2D_v2(of: *const Copy2D) as cuMemcpy2DUnaligned_v2 as cuMemcpy2DUnaligned_v2_ptds as cuMemcpy2D_v2_ptds = call |driver| {
@@ -185,12 +185,13 @@ exports! {
 
     fn cuMemcpy3DPeer(of: *const Copy3D) as cuMemcpy3DPeer_ptds = call |driver| {
         // SAFETY: as above.
-        copy_and_wait(driver, |_| unsafe { get(of)?.read_between(&driver.contexts, &driver.arrays) })
+        driver.copy_now(unsafe { get(of)?.read_between(&driver.contexts, &driver.arrays)? })
     };
 
     fn cuMemcpy3DPeerAsync(of: *const Copy3D, stream: sys::CUstream) as cuMemcpy3DPeerAsync_ptsz = call |driver| {
         // SAFETY: as above.
-        submit_copy(driver, stream, |_| unsafe { get(of)?.read_between(&driver.contexts, &driver.arrays) })
+        let copy = unsafe { get(of)?.read_between(&driver.contexts, &driver.arrays)? };
+        driver.copy(copy, &driver.queue(handle(stream))?)
     };
 
     fn cuMemcpyHtoA_v2(to: sys::CUarray, offset: usize, from: *const c_void, bytes: usize) as cuMemcpyHtoA_v2_ptds = call |driver| {

@@ -89,7 +89,8 @@ fn other_type(node: &Node) -> Error {
 /// The program keeps the host memory valid.
 unsafe fn copy(driver: &Driver, given: *const Copy3D) -> Result<Operation> {
     // SAFETY: guaranteed by the caller.
-    unsafe { get(given)?.read(&driver.current()?, None).map(Operation::Copy) }
+    let copy = unsafe { get(given)?.read(&driver.current()?, None)? };
+    Ok(Operation::Copy(driver.with_owners(copy)))
 }
 
 /// Returns the operation of a fill node.

@@ -68,6 +68,11 @@ fn vectors_may_end_after_dynamic_shared_memory() {
 }
 
 #[test]
+fn copies_and_graphs_reach_each_device() {
+    run("devices.py");
+}
+
+#[test]
 fn launches_are_built_in_steps() {
     run("stepwise.py");
 }

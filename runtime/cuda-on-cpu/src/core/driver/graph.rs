@@ -227,14 +227,12 @@ impl Driver {
         Ok(clone)
     }
 
-    /// Rejects an operation that the current context cannot run.
+    /// Rejects an operation that its context cannot run. A kernel runs in the context of its
+    /// function, of whatever device.
     fn check_operation(&self, operation: &Operation) -> Result {
         match operation {
             Operation::Launch(launch) => {
-                if !Arc::ptr_eq(&launch.function.module.context, &self.current()?) {
-                    let why = "the function belongs to another context, not to the current one";
-                    return Err(Error::new(CUresult::CUDA_ERROR_INVALID_HANDLE, why));
-                }
+                launch.function.module.context.check()?;
                 launch.function.check(launch.grid)
             }
             Operation::Copy(copy) => copy.check(),
@@ -339,12 +337,9 @@ impl Driver {
         Ok(None)
     }
 
-    /// Submits all operations of a graph to a stream.
+    /// Submits all operations of a graph to a stream of any context.
     pub fn launch_graph(&self, executable: Handle, queue: &StreamArgument) -> Result {
         let executable = self.executables.get(executable)?;
-        if !Arc::ptr_eq(&executable.context, queue.context()) {
-            return Err(Error::value("the graph and the stream belong to different contexts"));
-        }
         let mut works = Vec::new();
         let objects = executable.objects();
         if !objects.is_empty() {

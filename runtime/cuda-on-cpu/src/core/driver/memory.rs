@@ -5,7 +5,7 @@ use crate::core::context::Context;
 use crate::core::error::{Error, Result};
 use crate::core::graph::Operation;
 use crate::core::handle::{Handle, HandleType};
-use crate::core::memory::{AllocationKind, Fill, MemoryCopy};
+use crate::core::memory::{AllocationKind, CopyPlace, Fill, MemoryCopy};
 use crate::core::stream::StreamArgument;
 use crate::core::work::StreamWork;
 use cudarc::driver::sys::CUresult;
@@ -200,6 +200,22 @@ impl Driver {
                 _ => error,
             }
         })
+    }
+
+    /// Returns a copy between the contexts that own the addresses, which can be of several devices.
+    /// Addresses are unified, so that they name their memory in each context: CUDA C++ Programming
+    /// Guide, "Peer-to-Peer Memory Copy".
+    pub fn with_owners(&self, mut copy: MemoryCopy) -> MemoryCopy {
+        for side in [&mut copy.from, &mut copy.to] {
+            let CopyPlace::Device(context, address) = &mut side.place else { continue };
+            if context.memory().find(*address).is_some() {
+                continue;
+            }
+            if let Some(owner) = self.owner(*address) {
+                *context = owner;
+            }
+        }
+        copy
     }
 
     /// Copies in the order of the legacy stream, and waits until the copy is complete.
