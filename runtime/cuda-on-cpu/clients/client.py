@@ -35,6 +35,13 @@ def library(python):
     return others if found is None else f'{found}:{others}'
 
 
+def driver(command):
+    """Returns the folder with the driver library of `cuda-on-cpu`."""
+    line = [pathlib.Path(command).resolve(), 'printenv', 'LD_LIBRARY_PATH']
+    path = subprocess.run(line, capture_output=True, text=True, check=True).stdout
+    return pathlib.Path(path.strip().split(':')[0])
+
+
 def listed(script):
     """Returns the names in the list beside a script, without the omitted ones."""
     lines = pathlib.Path(script).with_suffix('.txt').read_text().splitlines()

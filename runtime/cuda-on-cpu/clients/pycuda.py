@@ -28,6 +28,7 @@ def curand(python):
 
 def build(command, python):
     """Returns the folder of PyCUDA's source with its compiled modules; `None` if PyPI is out of reach."""
+    from client import driver
     folder = python.parents[1] / 'source'
     root = next(iter(folder.glob('pycuda-*/READY')), None)
     if root is not None:
@@ -40,10 +41,9 @@ def build(command, python):
     with tarfile.open(archive) as files:
         files.extractall(folder, filter='data')
     root = folder / archive.name.removesuffix('.tar.gz')
-    driver = subprocess.run([command, 'printenv', 'LD_LIBRARY_PATH'], capture_output=True, text=True, check=True)
     includes = ','.join(str(path) for path in python.parents[1].glob('lib/python*/site-packages/nvidia/*/include'))
     random = next(curand(python).glob('libcurand.so.*'))
-    options = [f'--cuda-inc-dir={includes}', f"--cudadrv-lib-dir={driver.stdout.strip().split(':')[0]}",
+    options = [f'--cuda-inc-dir={includes}', f'--cudadrv-lib-dir={driver(command)}',
                f'--curand-lib-dir={random.parent}', f'--curand-libname=:{random.name}', '--cxxflags=-O0,-g0,-w']
     for arguments in (['configure.py', *options], ['setup.py', '-q', 'build_ext', '--inplace']):
         subprocess.run([python, *arguments], cwd=root, stdout=subprocess.DEVNULL, check=True)
