@@ -46,6 +46,12 @@ impl MemoryAccess {
         u64::from(self.element) * self.values.len().max(1) as u64
     }
 
+    /// Returns the number of bytes of a lane's access that must be in a buffer. The unread end of an
+    /// aligned vector need not: a GPU allocates memory by multiples of the largest vector.
+    fn needed_bytes(&self) -> u64 {
+        u64::from(self.element) * u64::from(self.needed.max(1))
+    }
+
     /// Returns the address of each lane.
     #[inline(always)]
     pub fn addresses(&self, registers: &Registers) -> [u64; LANES] {
@@ -144,7 +150,11 @@ fn examine(
             Err(check) => Some(check),
             Ok(extent) => {
                 let offset = address.wrapping_sub(extent.base);
-                if offset > extent.bytes || size > extent.bytes - offset {
+                let needed = match extent.region {
+                    MemoryRegion::Buffer(_) if !writes => access.needed_bytes(),
+                    _ => size,
+                };
+                if offset > extent.bytes || needed > extent.bytes - offset {
                     Some(Check::OutOfBounds)
                 } else if !address.is_multiple_of(size) {
                     Some(Check::Misaligned)

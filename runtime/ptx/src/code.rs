@@ -424,6 +424,8 @@ pub struct MemoryAccess {
     pub signed: bool,
     /// The registers of the elements; `None` for an unused element.
     pub values: SmallVec<[Option<Data>; 4]>,
+    /// The elements of a load up to the last one that an instruction reads.
+    pub needed: u32,
     /// The order that other threads observe.
     pub strength: AccessStrength,
     /// Whether the access is a load of memory that no thread may write during the launch:

@@ -141,7 +141,7 @@ impl WarpMemory<'_, '_> {
             let Some((address, extent)) = checked.place(lane, access, self) else { continue };
             let offset = address.wrapping_sub(extent.base);
             if let MemoryRegion::Buffer(i) = extent.region
-                && let Some(state) = self.uninitialized(i, offset..offset + access.bytes())
+                && let Some(state) = self.uninitialized(i, offset..(offset + access.bytes()).min(extent.bytes))
             {
                 found(lane, address, (i, offset), state);
             }

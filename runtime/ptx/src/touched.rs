@@ -49,7 +49,8 @@ impl TouchedWords {
 
     fn note(&mut self, first: usize, bytes: usize, store: bool) {
         let words = if store { &mut self.stored } else { &mut self.loaded };
-        let last = (first + bytes - 1) >> WORD;
+        // The unread end of a vector can be past the last word.
+        let last = ((first + bytes - 1) >> WORD).min(words.len().saturating_sub(1));
         if let Some(words) = words.get_mut(first >> WORD..=last) {
             words.fill(true);
         }

@@ -68,6 +68,11 @@ fn vectors_may_end_after_dynamic_shared_memory() {
 }
 
 #[test]
+fn vectors_may_end_after_a_buffer_if_nothing_reads_their_end() {
+    run("vectors.py");
+}
+
+#[test]
 fn copies_and_graphs_reach_each_device() {
     run("devices.py");
 }

@@ -136,7 +136,8 @@ impl<'m> Decoder<'m> {
         }
         let signed = integer(ty).is_some_and(|i| i.signed);
         let base = base.map(|b| (b.place, b.id));
-        let access = MemoryAccess { window, base, offset, element, signed, values, strength, read_only };
+        let needed = values.len() as u32;
+        let access = MemoryAccess { window, base, offset, element, signed, values, needed, strength, read_only };
         let kind = match (load, strength != AccessStrength::Weak) {
             (true, true) => InstructionKind::StrongLoad(access),
             (true, false) => InstructionKind::Load(access),
@@ -176,7 +177,8 @@ impl<'m> Decoder<'m> {
             let (base, values) = (base.map(|b| (b.place, b.id)), SmallVec::from_elem(None, bytes as usize / 4));
             let strength = AccessStrength::Weak;
             let (element, signed, read_only) = (4, false, false);
-            Ok(MemoryAccess { window, base, offset, element, signed, values, strength, read_only })
+            let needed = values.len() as u32;
+            Ok(MemoryAccess { window, base, offset, element, signed, values, needed, strength, read_only })
         };
         let (to, from) = (access(self, 0, Window::Shared)?, access(self, 1, Window::Global)?);
         let read = match operands.len() {
@@ -229,7 +231,9 @@ impl<'m> Decoder<'m> {
         let element = ty.bits() / 8;
         let values = SmallVec::new();
         let (base_place, signed, read_only) = (base.map(|b| (b.place, b.id)), false, false);
-        let access = MemoryAccess { window, base: base_place, offset, element, signed, values, strength, read_only };
+        let needed = values.len() as u32;
+        let access =
+            MemoryAccess { window, base: base_place, offset, element, signed, values, needed, strength, read_only };
         let reads = base.map(|b| b.id).into_iter().chain(given.iter().map(|d| d.id)).collect();
         let writes = result.iter().map(|r| r.id).collect();
         let result = result.map(|r| r.data());

@@ -21,7 +21,7 @@ mod texture;
 mod video;
 mod words;
 
-use super::code::{Code, Condition, DefinednessRule, Inst, InstructionKind, NOWHERE, Pc, Site, SpaceLayout};
+use super::code::{Code, Condition, Data, DefinednessRule, Inst, InstructionKind, NOWHERE, Pc, Site, SpaceLayout};
 use super::global::Places;
 use super::inline::{BlockInstruction, Inline, StepAction};
 use super::program::Program;
@@ -269,6 +269,7 @@ pub fn decode(module: &Module, name: &str, places: Option<&Places>) -> std::resu
     decoder.place_stack();
     let mut code = decoder.code;
     straight_to_the_end(&mut code.insts);
+    find_needed_elements(&mut code.insts);
     code.structure = Structure::new(&code.insts);
     code.first_approximation = code.bounds.keys().copied().min().unwrap_or(0);
     let directives = &entry.directives;
@@ -292,6 +293,20 @@ fn straight_to_the_end(insts: &mut [Inst]) {
         if end.guard.is_none() && matches!(end.kind, InstructionKind::Exit) {
             insts[pc].kind = InstructionKind::Exit;
         }
+    }
+}
+
+/// Finds the last element of each vector load that an instruction reads. NVIDIA's compiler loads
+/// neighbors as one aligned vector, whose other elements can be past the end of a buffer. If nothing
+/// reads any element, all are needed.
+fn find_needed_elements(insts: &mut [Inst]) {
+    let guards = insts.iter().filter_map(|inst| inst.guard.map(|guard| guard.id));
+    let read: HashSet<StateId> = insts.iter().flat_map(|inst| inst.reads.iter().copied()).chain(guards).collect();
+    for inst in insts {
+        let (InstructionKind::Load(access) | InstructionKind::StrongLoad(access)) = &mut inst.kind else { continue };
+        let is_read = |data: &Option<Data>| data.is_some_and(|data| read.contains(&data.id));
+        let last = access.values.iter().rposition(is_read);
+        access.needed = last.map_or(access.values.len(), |last| last + 1) as u32;
     }
 }
 

@@ -166,6 +166,7 @@ fn local(register: OperandLocation, offset: u32, bytes: u32) -> MemoryAccess {
         element: bytes,
         signed: false,
         values: smallvec![Some(register.data())],
+        needed: 1,
         strength: AccessStrength::Weak,
         read_only: false,
     }
