@@ -31,7 +31,7 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 sys.path = [path for path in sys.path if os.path.abspath(path or '.') != FOLDER]
 PACKAGES = ['setuptools>=77', 'wheel', 'numpy', 'pytest', 'hypothesis', 'nvidia-cuda-nvrtc-cu12',
             'nvidia-cuda-runtime-cu12', 'nvidia-cuda-nvcc-cu12', 'nvidia-cuda-cccl-cu12']
-# PyTorch computes on the CPU. It cannot be imported without its packages for CUDA.
+# PyTorch computes on the CPU. An import of PyTorch needs its packages for CUDA all the same.
 TORCH = ['numpy', 'pytest', 'hypothesis', 'torch==2.6.0']
 MODULE_SECONDS = 1800
 # `test_multitensor` has the most: CUDA:0 to CUDA:5.
@@ -87,7 +87,7 @@ class Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def helpers():
-    """Returns the functions in the place of `test.helpers`."""
+    """Returns the functions of `test.helpers`."""
     import unittest
 
     import numpy as np
@@ -122,7 +122,7 @@ def helpers():
 
 
 def dtypes():
-    """Returns the names in the place of `test.unit.test_dtype_spec`."""
+    """Returns the names of `test.unit.test_dtype_spec`."""
     import numpy as np
     from tinygrad import dtypes as known
     from tinygrad.device import is_dtype_supported
@@ -134,7 +134,7 @@ def dtypes():
         assert tensor.dtype == dtype, (tensor.dtype, dtype)
         np.testing.assert_allclose(tensor.numpy(), expected, rtol=tolerances.get(dtype, 1e-7))
 
-    # The largest values of the two types of 8 bits, by the specification of the Open Compute Project.
+    # The largest values of the types of 8 bits: specification of the Open Compute Project.
     return {'_assert_eq': assert_equal, 'core_dtypes': list(DTYPES_DICT.values()), 'FP8E4M3_MAX': 448.0,
             'FP8E5M2_MAX': 57344.0, 'dtype_ints': [dtype for dtype in supported if known.is_int(dtype)],
             'dtype_floats': [dtype for dtype in supported if known.is_float(dtype)]}
@@ -153,7 +153,7 @@ def test(module, path, *omitted):
     if shutil.which('clang') is None:
         from tinygrad.runtime.support.compiler_cpu import ClangJITCompiler
         ClangJITCompiler.compile = lambda *_: pytest.skip("needs clang, for tinygrad's device of the CPU")
-    # Python has a package `test` of its own.
+    # The standard library has a package `test` too.
     for name, names in (('test', {}), ('test.helpers', helpers()), ('test.unit', {}),
                         ('test.unit.test_dtype_spec', dtypes())):
         sys.modules[name] = types.ModuleType(name)

@@ -46,8 +46,8 @@ impl MemoryAccess {
         u64::from(self.element) * self.values.len().max(1) as u64
     }
 
-    /// Returns the number of bytes of a lane's access that must be in a buffer. The unread end of an
-    /// aligned vector need not: a GPU allocates memory by multiples of the largest vector.
+    /// Returns the number of bytes of a lane's access that must be in a buffer. The unread end of
+    /// an aligned vector need not: a GPU allocates memory by multiples of the largest vector.
     fn needed_bytes(&self) -> u64 {
         u64::from(self.element) * u64::from(self.needed.max(1))
     }

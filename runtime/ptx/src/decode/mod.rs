@@ -297,8 +297,8 @@ fn straight_to_the_end(insts: &mut [Inst]) {
 }
 
 /// Finds the last element of each vector load that an instruction reads. NVIDIA's compiler loads
-/// neighbors as one aligned vector, whose other elements can be past the end of a buffer. If nothing
-/// reads any element, all are needed.
+/// neighbors as one aligned vector, whose other elements can be past the end of a buffer. If
+/// nothing reads any element, all are needed.
 fn find_needed_elements(insts: &mut [Inst]) {
     let guards = insts.iter().filter_map(|inst| inst.guard.map(|guard| guard.id));
     let read: HashSet<StateId> = insts.iter().flat_map(|inst| inst.reads.iter().copied()).chain(guards).collect();

@@ -12,8 +12,8 @@ for device, context in enumerate(contexts):
     stores.append(load(STORE, "k"))
 first, second = memory
 
-# A copy by unified addresses reaches each device from any context, without access to peers: CUDA C++
-# Programming Guide, "Peer-to-Peer Memory Copy".
+# A copy by unified addresses reaches each device from any context, without access to peers:
+# CUDA C++ Programming Guide, "Peer-to-Peer Memory Copy".
 for context in contexts:
     call("cuCtxSetCurrent", context)
     call("cuMemcpyHtoD_v2", first, (C.c_uint32 * 2)(1, 2), S(8))
@@ -60,8 +60,8 @@ def add(graph, function, address, value, after):
     return node
 
 
-# A kernel node runs in the context of its function: cuda.h, `CUDA_KERNEL_NODE_PARAMS::ctx`. The graph
-# stores 5 on the first device, copies it to the second one, and then changes both.
+# A kernel node runs in the context of its function: cuda.h, `CUDA_KERNEL_NODE_PARAMS::ctx`. The
+# graph stores 5 on the first device, copies it to the second one, and then changes both.
 graph, executable, copied = V(), V(), V()
 call("cuGraphCreate", B(graph), 0)
 five = add(graph, stores[0], first.value, 5, [])
