@@ -200,3 +200,80 @@ pub fn returning(y: &mut [f32]) -> f32 {
 }
 
 fn main() {}
+
+/// A constant of the host as a pattern
+#[kernel(block = 32, grid = 1)]
+pub fn constant_pattern(n: usize, y: &mut [f32]) {
+    y[0] = match n {
+        LIMIT => 1.0,
+        _ => 2.0,
+    };
+}
+const LIMIT: usize = 3;
+
+/// A struct as a constant in a pattern
+#[device]
+pub mod constants {
+    #[derive(Clone, Copy, PartialEq)]
+    pub struct Cell(pub u32);
+    pub const ORIGIN: Cell = Cell(0);
+    pub fn is_origin(cell: Cell) -> bool {
+        matches!(cell, ORIGIN)
+    }
+}
+
+/// A pattern of a slice
+#[kernel(block = 32, grid = 1)]
+pub fn slice_pattern(x: &[f32], y: &mut [f32]) {
+    if let [first, .., last] = x {
+        y[0] = *first + *last;
+    }
+}
+
+/// `impl From` of a device type
+#[device]
+pub mod converted {
+    #[derive(Clone, Copy)]
+    pub struct Complex(pub f32, pub f32);
+    impl From<f32> for Complex {
+        fn from(re: f32) -> Complex {
+            Complex(re, 0.0)
+        }
+    }
+    pub fn real(x: f32) -> Complex {
+        Complex::from(x)
+    }
+}
+
+/// `x.into()` of a number that gives no number
+#[device]
+pub mod into_struct {
+    #[derive(Clone, Copy)]
+    pub struct Real(pub f32);
+    impl From<f32> for Real {
+        fn from(x: f32) -> Real {
+            Real(x)
+        }
+    }
+    pub fn real(x: f32) -> Real {
+        x.into()
+    }
+}
+
+/// `a.cmp(&b)`
+#[kernel(block = 32, grid = 1)]
+pub fn ordered(x: &[u32], y: &mut [u32]) {
+    y[0] = x[0].cmp(&x[1]) as u32;
+}
+
+/// `u8::try_from(x)`
+#[kernel(block = 32, grid = 1)]
+pub fn narrowed(x: &[u32], y: &mut [u32]) {
+    y[0] = u8::try_from(x[0]).is_ok() as u32;
+}
+
+/// `AtomicU32`, and other atomic types
+#[kernel(block = 32, grid = 1)]
+pub fn atomic_type(x: &[std::sync::atomic::AtomicU32], y: &mut [u32]) {
+    y[0] = 1;
+}

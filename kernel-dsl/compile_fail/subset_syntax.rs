@@ -15,12 +15,6 @@ pub fn letter(y: &mut [f32]) {
     let letter = 'y';
 }
 
-/// `b"text"`
-#[kernel(block = 32, grid = 1)]
-pub fn bytes(y: &mut [f32]) {
-    let bytes = b"y";
-}
-
 /// `i128`
 #[kernel(block = 32, grid = 1)]
 pub fn wide(y: &mut [f32]) {
@@ -159,15 +153,21 @@ pub fn reference_pattern(y: &mut [f32]) {
     let ref c = y[0];
 }
 
-/// A constant as a pattern
-#[kernel(block = 32, grid = 1)]
-pub fn constant_pattern(n: usize, y: &mut [f32]) {
-    y[0] = match n {
-        LIMIT => 1.0,
-        _ => 2.0,
-    };
+/// A variant by its name alone in a pattern
+#[device]
+pub mod variants {
+    pub enum Turn {
+        Left,
+        Right,
+    }
+    use Turn::*;
+    pub fn is_left(turn: Turn) -> bool {
+        match turn {
+            Left => true,
+            Right => false,
+        }
+    }
 }
-const LIMIT: usize = 3;
 
 /// `*const T`, `*mut T`
 #[kernel(block = 32, grid = 1)]
@@ -187,10 +187,10 @@ pub fn objects(f: &dyn Fn(f32) -> f32) -> f32 {
     1.0
 }
 
-/// `impl Trait` for other traits than closures'
-#[device]
-pub fn opaque(x: impl Copy) -> f32 {
-    1.0
+/// `impl Trait` as a parameter of a kernel
+#[kernel(block = 32, grid = 1)]
+pub fn opaque(x: impl Copy, y: &mut [f32]) {
+    y[0] = 1.0;
 }
 
 /// `impl Trait` as a result
@@ -223,10 +223,39 @@ pub extern "C" fn foreign(x: f32) -> f32 {
     x
 }
 
-/// `'a`: named lifetimes
+/// `'a` of a kernel: named lifetimes
+#[kernel(block = 32, grid = 1)]
+pub fn lifetimes<'a>(x: &'a [f32], y: &'a mut [f32]) {
+    y[0] = x[0];
+}
+
+/// A closure as a type parameter of a kernel
+#[kernel(block = 32, grid = 1)]
+pub fn closure_parameter<F: Fn(f32) -> f32>(f: F, y: &mut [f32]) {
+    y[0] = f(1.0);
+}
+
+/// A closure in a struct
 #[device]
-pub fn lifetimes<'a>(x: &'a [f32]) -> f32 {
-    x[0]
+pub struct Held<F: Fn(f32) -> f32> {
+    pub f: F,
+}
+
+/// A macro of the program
+macro_rules! square {
+    ($x:expr) => {
+        $x * $x
+    };
+}
+#[kernel(block = 32, grid = 1)]
+pub fn own_macro(y: &mut [f32]) {
+    y[0] = square!(y[1]);
+}
+
+/// `instances = …`: a clause without its parentheses
+#[kernel(block = 32, grid = 1, instances = [f32])]
+pub fn bare_clause<T: Float>(y: &mut [T]) {
+    y[0] = y[1];
 }
 
 /// `const C: char`, or other types than integers and `bool`

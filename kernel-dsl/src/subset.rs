@@ -14,6 +14,7 @@
 //! | integers of 8 to 64 bits, `usize`, `bool`, `f32`, `f64` | `usize` has 32 bits | `u64`, `i64`, `usize`, `f64` |
 //! | `u128` | two words of 64 bits, with the operators and methods of integers; no atomic operations | `u128` |
 //! | `f16`, `bf16` | from the crate `half`; arithmetic is in `f32`, with rounded results | `f16`, `bf16` |
+//! | `b'A'`, `b"ACGT"`, `'A' as u32` | bytes and arrays of bytes; `char` is no type | `u8`, `i8` |
 //! | tuples, arrays | in registers | `(A, B)`, `[[T; N]; M]` |
 //! | `Option` | with the methods that cannot panic | `Some(x)`, `None`, `o.map_or(x, \|x\| …)` |
 //! | `Result` | with the methods that cannot panic | `Ok(x)`, `Err(e)`, `r.map_err(\|e\| …)` |
@@ -21,15 +22,15 @@
 //! | slices | as parameters of kernels, in global memory | `x[i]`, `x.get(i).copied()` |
 //! | references | to variables and elements, as parameters; a `&mut` refers to the caller's variable | `&mut x`, `&mut` parameters |
 //! | operators, and assignment operators | integers wrap, which the oracle reports | `a + b`, `a += b`, and each operator that assigns |
-//! | `as` | as in Rust, including NaNs | `f32 as i32`, `u32 as u64` |
+//! | `as`, `from`, `into` | as in Rust, including NaNs; `from` and `into` of numbers | `f32 as i32`, `u32 as u64` |
 //! | methods of numbers | those of `methods` | `a.rotate_left(b)`, `a.mul_add(b, c)` |
 //! | `let`, shadowing, destructuring, `let … else` | as in Rust | shadowing, `(x, y) = (y, x)`, `let … else` |
 //! | blocks, `if`, `match` as values | as in Rust | `{ … }`, a block as a value, `match`, of numbers |
-//! | patterns | of numbers, ranges, tuples, arrays, structs, enums; `\|`, `@`, guards; also as parameters of device functions | `1..=4`, `5..`, `x @ 1..=4`, `x if …`, `[p, .., q]`, `Some(x) \| Other(x)`, alternatives that bind, a pattern as a parameter |
+//! | patterns | of numbers, constants, ranges, tuples, arrays, structs, enums; `\|`, `@`, guards; also as parameters of device functions | `1..=4`, `5..`, `x @ 1..=4`, `x if …`, `[p, .., q]`, `Some(x) \| Other(x)`, alternatives that bind, a pattern as a parameter |
 //! | `if let`, `while let`, chains of these with `&&` | as in Rust | `if let … && …`, `while let` |
 //! | `loop`, `while`, `for`, labels, `break` with a value | a `for` iterates over ranges, arrays and the language's own iterators | `loop`, `break` with a value, `for x in array`, `for x in &array`, `array.iter()`, `(a..b).rev()`, `for i in a..=b` |
-//! | functions | `#[device]`, from any module or crate; always inlined | a call of a `#[device] fn`, `return` |
-//! | closures, `impl Fn` | names for code that is inlined | `\|x\| …`, `impl Fn(A) -> B` |
+//! | functions | `#[device]`, from any module or crate; always inlined; with named lifetimes | a call of a `#[device] fn`, `return` |
+//! | closures, `impl Fn`, `F: Fn` | names for code that is inlined | `\|x\| …`, `impl Fn(A) -> B` |
 //! | `const`, in bodies and modules | as in Rust | `const NAME: T = …;`, `#[device] const` |
 //! | structs | also generic; in buffers with `repr(C)` | `#[device] struct`, generic, `#[repr(C)]` elements of buffers |
 //! | enums | also generic; variants may hold data | `#[device] enum` |
@@ -37,7 +38,7 @@
 //! | `impl Add`, `impl Index`, and the other arithmetic, bitwise and assignment operators | for structs and enums of a `#[device] mod` | `impl Add for`, and other operators |
 //! | methods, associated functions, constants and types | in a `#[device] mod` | a method with `&mut self`, an associated type |
 //! | traits, impls over generic types, provided methods | resolved when an instance is compiled | `trait`, `impl Trait for`, an `impl` over generic types, a provided method |
-//! | generic parameters | constants of integer types and `bool`, and types | generic over a constant, `T: Float` of a kernel |
+//! | generic parameters | constants of integer types and `bool`, and types; `impl Trait` as a parameter of a device function | generic over a constant, `T: Float` of a kernel |
 //! | `size_of`, `std::array::from_fn`, `std::mem::swap`, `matches!` | `swap` takes variables, fields and elements | `size_of::<T>()`, `std::mem::swap(&mut a, &mut b)`, `matches!(x, …)` |
 //! | `assert!`, `assert_eq!`, `assert_ne!`, `debug_assert!`, `panic!` | a finding with line and values; the thread ends | `assert!(…)`, `panic!(…)` |
 //! | `const { assert!(…) }` | checked for each instance | `const { assert!(…) }` |
@@ -48,9 +49,8 @@
 //!
 //! | Rust | message of the compiler |
 //! |---|---|
-//! | `"text"` | text literals are not supported in kernels: write the number of a character, such as `97` for `a` |
-//! | `char` | text literals are not supported in kernels: write the number of a character, such as `97` for `a` |
-//! | `b"text"` | text literals are not supported in kernels: write the number of a character, such as `97` for `a` |
+//! | `"text"` | text is not supported in kernels: `b"text"` is an array of bytes, and `log!` prints text |
+//! | `char` | a kernel has no type `char`: write `b'y'`, a `u8` |
 //! | `i128` | literals of `i128`, `isize` and half-precision floats are not supported in kernels: write a `u128`, an `i64` or `f16::from_f32(1.0)` |
 //! | `isize` | literals of `i128`, `isize` and half-precision floats are not supported in kernels: write a `u128`, an `i64` or `f16::from_f32(1.0)` |
 //! | `i128` and `isize` as types | `i128` is not supported in kernels: use `u128`, whose `wrapping_add`, `wrapping_sub` and `wrapping_mul` give the same bits |
@@ -73,17 +73,21 @@
 //! | `use` in a body | items inside a function body are not supported: move this item out and mark it `#[device]` |
 //! | `static` | items inside a function body are not supported: move this item out and mark it `#[device]` |
 //! | `ref` in a pattern | this pattern is not supported in kernels; supported are names, `_`, numbers, ranges, tuples, arrays, structs, `Some(…)`, `None`, `&…`, and alternatives with `\|` |
-//! | A constant as a pattern | `LIMIT` in a pattern would be a host constant: write the number, or bind a name and compare in a guard, `n if n == …` |
+//! | A variant by its name alone in a pattern | `Left` in a pattern would be a variant that `use` imports: write the variant with its enum, `Enum::Left`, or a name of a variable in lower case |
 //! | `*const T`, `*mut T` | this type is not supported in kernels; supported are numbers, `bool`, tuples, arrays, slices, `View`, `ViewMut` and `Shared` |
 //! | `fn(A) -> B`: function pointers | this type is not supported in kernels; supported are numbers, `bool`, tuples, arrays, slices, `View`, `ViewMut` and `Shared` |
 //! | `dyn Trait` | this type is not supported in kernels; supported are numbers, `bool`, tuples, arrays, slices, `View`, `ViewMut` and `Shared` |
-//! | `impl Trait` for other traits than closures' | `impl Trait` is supported only for closure parameters, such as `impl Fn(f32, usize) -> f32`: name the type, or add a generic parameter `T: Trait` |
-//! | `impl Trait` as a result | `impl Trait` is supported only for closure parameters, such as `impl Fn(f32, usize) -> f32`: name the type, or add a generic parameter `T: Trait` |
+//! | `impl Trait` as a parameter of a kernel | `impl Trait` is supported only as the type of a device function's parameter: name the type here |
+//! | `impl Trait` as a result | `impl Trait` is supported only as the type of a device function's parameter: name the type here |
 //! | A pattern as a parameter of a kernel | a parameter of a kernel must be a plain name: destructure it with `let` in the body |
 //! | `async fn` | a device function cannot be `async`: remove it; nothing in a kernel can be awaited |
 //! | `unsafe fn` | a device function cannot be `unsafe`: remove it; the oracle checks every memory access |
 //! | `extern "C" fn` | a device function cannot declare an ABI: remove `extern` |
-//! | `'a`: named lifetimes | lifetime parameters are not supported: write `&[T]`, and views without a lifetime |
+//! | `'a` of a kernel: named lifetimes | a kernel takes no lifetime parameters: remove them, and write `&[T]` and `&mut [T]` |
+//! | A closure as a type parameter of a kernel | a kernel cannot take a closure: bound the parameter by `F: DeviceFn<(f32,), Output = f32>`, and pass the name of a `#[device]` function, `kernel::<name>` |
+//! | A closure in a struct | the type of a closure can be only that of a device function's parameter, `f: impl Fn(A) -> R`: a device type and an `impl` cannot hold a closure |
+//! | A macro of the program | the macro `square!` is not supported in kernels: the compiler sees the call and not its expansion. Write a `#[device]` function, with `&mut` parameters for the variables that it changes, or a macro whose expansion is the whole kernel |
+//! | `instances = …`: a clause without its parentheses | `instances` is followed by parentheses: write `instances(A = 1 \| 2, T = f32; …)` |
 //! | `const C: char`, or other types than integers and `bool` | a generic constant must be an integer or a `bool` |
 //! | `[T; N + 1]`: arithmetic in a type | expected a size: a number or the name of a generic constant |
 //! | A kernel without a shape | missing clause `block`: write `#[kernel(block = …, grid = …)]` |
@@ -94,7 +98,7 @@
 //! | `static` items | `#[device]` applies to a function, constant, struct, enum or type alias, or to a `mod` with traits and impls |
 //! | `impl Deref`, and other traits of Rust whose functions return references | a device type cannot implement this trait: a device function cannot return a reference; write a method that returns a copy |
 //! | `impl Iterator` | a device type cannot implement this trait: a `for` on the device iterates over ranges and arrays; write a method for one step |
-//! | A struct with a lifetime | lifetime parameters are not supported: write `&[T]`, and views without a lifetime |
+//! | A struct with a lifetime | a device type cannot have lifetime parameters: write `View<T, 1>` for a field `&[T]`, and a value for another reference |
 //! | A macro among a module's items | this item is not supported in a device module; it can contain functions, constants, structs, enums, type aliases, traits and impls |
 //! | `std::mem::replace`, and other functions of the host | a kernel cannot call `std::mem::replace`: from the standard library it can use methods of numbers, arrays and `Option`, `std::array::from_fn` and `size_of` |
 //! | `std::mem::swap` of references | in a kernel, `swap` takes two variables, fields or elements: `std::mem::swap(&mut a, &mut b)`. Bind an index that is computed by a call to a name first |
@@ -136,6 +140,14 @@
 //! | A struct without `repr(C)` in a buffer | a buffer cannot hold `Unordered`, whose layout is unspecified: add `#[repr(C)]` to the struct |
 //! | `&y[1..3]`: a part of a slice | in a kernel, a range can appear only in a `for`: write `for i in a..b { … }`; for a part of a slice, add its start to each index |
 //! | A kernel that returns something | a kernel cannot return a value: write the results to buffers |
+//! | A constant of the host as a pattern | `LIMIT` is not a device item, so a kernel cannot use it: write `#[device]` above its declaration |
+//! | A struct as a constant in a pattern | a constant in a pattern must be a number, a `bool` or an enum without data, not `Cell`: bind a name and compare in a guard, `x if x == …` |
+//! | A pattern of a slice | a pattern cannot take elements of `&[f32]`, whose length is known only at run time: compare `len()`, and read each element by its index |
+//! | `impl From` of a device type | there is no `from` of `Complex` on the device: an `impl From` belongs to the host. Write a function with another name in an `impl` of the type |
+//! | `x.into()` of a number that gives no number | `into` of a number gives an integer or a float of 32 or 64 bits in kernels, not `Real`: call a function of `Real` |
+//! | `a.cmp(&b)` | `u32` has no method `cmp` in a kernel: write comparisons, such as `if a < b { … } else if a == b { … }` |
+//! | `u8::try_from(x)` | `u8` has no function `try_from` in a kernel: write a cast after a check, such as `if x < 256 { x as u8 }` |
+//! | `AtomicU32`, and other atomic types | `std::sync::atomic::AtomicU32` is not a device item, so a kernel cannot use it: operations are atomic, not types. Take `x: &mut [u32]`, and write `x.fetch_add(i, value)` |
 //!
 //! Valid Rust that the device or the target does not support, rejected for an instance:
 //!

@@ -21,6 +21,7 @@ const IN: &[(&str, &str, &[&str])] = &[
     ),
     ("`u128`", "two words of 64 bits, with the operators and methods of integers; no atomic operations", &["`u128`"]),
     ("`f16`, `bf16`", "from the crate `half`; arithmetic is in `f32`, with rounded results", &["`f16`", "`bf16`"]),
+    ("`b'A'`, `b\"ACGT\"`, `'A' as u32`", "bytes and arrays of bytes; `char` is no type", &["`u8`, `i8`"]),
     ("tuples, arrays", "in registers", &["`(A, B)`", "`[[T; N]; M]`"]),
     ("`Option`", "with the methods that cannot panic", &["`Some(x)`, `None`", "`o.map_or(x, |x| …)`"]),
     ("`Result`", "with the methods that cannot panic", &["`Ok(x)`, `Err(e)`", "`r.map_err(|e| …)`"]),
@@ -36,7 +37,11 @@ const IN: &[(&str, &str, &[&str])] = &[
         "integers wrap, which the oracle reports",
         &["`a + b`", "`a += b`, and each operator that assigns"],
     ),
-    ("`as`", "as in Rust, including NaNs", &["`f32 as i32`", "`u32 as u64`"]),
+    (
+        "`as`, `from`, `into`",
+        "as in Rust, including NaNs; `from` and `into` of numbers",
+        &["`f32 as i32`", "`u32 as u64`"],
+    ),
     ("methods of numbers", "those of `methods`", &["`a.rotate_left(b)`", "`a.mul_add(b, c)`"]),
     (
         "`let`, shadowing, destructuring, `let … else`",
@@ -46,7 +51,7 @@ const IN: &[(&str, &str, &[&str])] = &[
     ("blocks, `if`, `match` as values", "as in Rust", &["`{ … }`, a block as a value", "`match`, of numbers"]),
     (
         "patterns",
-        "of numbers, ranges, tuples, arrays, structs, enums; `|`, `@`, guards; also as parameters of device functions",
+        "of numbers, constants, ranges, tuples, arrays, structs, enums; `|`, `@`, guards; also as parameters of device functions",
         &[
             "`1..=4`, `5..`",
             "`x @ 1..=4`",
@@ -68,8 +73,12 @@ const IN: &[(&str, &str, &[&str])] = &[
             "`for i in a..=b`",
         ],
     ),
-    ("functions", "`#[device]`, from any module or crate; always inlined", &["a call of a `#[device] fn`", "`return`"]),
-    ("closures, `impl Fn`", "names for code that is inlined", &["`|x| …`", "`impl Fn(A) -> B`"]),
+    (
+        "functions",
+        "`#[device]`, from any module or crate; always inlined; with named lifetimes",
+        &["a call of a `#[device] fn`", "`return`"],
+    ),
+    ("closures, `impl Fn`, `F: Fn`", "names for code that is inlined", &["`|x| …`", "`impl Fn(A) -> B`"]),
     ("`const`, in bodies and modules", "as in Rust", &["`const NAME: T = …;`", "`#[device] const`"]),
     (
         "structs",
@@ -95,7 +104,7 @@ const IN: &[(&str, &str, &[&str])] = &[
     ),
     (
         "generic parameters",
-        "constants of integer types and `bool`, and types",
+        "constants of integer types and `bool`, and types; `impl Trait` as a parameter of a device function",
         &["generic over a constant", "`T: Float` of a kernel"],
     ),
     (

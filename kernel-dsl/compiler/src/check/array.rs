@@ -5,7 +5,7 @@ use super::{
     types::{Ty, TypeIndex, UnknownKind},
 };
 use crate::Scalar;
-use crate::hir::{Expr, ExprKind, Intrinsic};
+use crate::hir::{Block, Expr, ExprKind, Intrinsic, Statement, TypeId};
 use crate::language::ARRAY_METHODS;
 use crate::syntax::{self, Path, SpanPair, TypeOrConst};
 use proc_macro2::Ident;
@@ -46,7 +46,8 @@ impl FunctionChecker<'_> {
                 let values = self.expr_of_type(&arguments[1], stored);
                 (intrinsic(Intrinsic::Store, vec![receiver, at, values]), self.table.add(Ty::Unit))
             }
-            "len" | "map" | "load" | "store" => (ExprKind::Tuple(Vec::new()), self.wrong()),
+            "swap" if self.count("swap", 2, arguments.len(), mark) => self.swap(receiver, element, arguments, mark),
+            "len" | "map" | "load" | "store" | "swap" => (ExprKind::Tuple(Vec::new()), self.wrong()),
             _ => {
                 arguments.iter().for_each(|e| {
                     self.expr(e, None);
@@ -65,6 +66,39 @@ impl FunctionChecker<'_> {
                 (ExprKind::Tuple(Vec::new()), self.wrong())
             }
         }
+    }
+
+    /// Checks `array.swap(a, b)`.
+    fn swap(
+        &mut self,
+        mut array: Expr,
+        element: TypeIndex,
+        arguments: &[syntax::Expr],
+        mark: SpanPair,
+    ) -> (ExprKind, TypeIndex) {
+        self.assignable(&mut array, mark);
+        let span = mark.span;
+        let at = |kind, ty: TypeIndex| Expr { kind, ty: TypeId(ty.0), span };
+        let (unit, usize) = (self.table.add(Ty::Unit), self.table.scalar(Scalar::Usize));
+        let to = TypeIndex(array.ty.0);
+        let reference = self.table.add(Ty::Reference { to, mutable: true });
+        // The place and the indices are evaluated once.
+        let mut statements = Vec::new();
+        let array = self.keep(&mut statements, at(ExprKind::Reference(Box::new(array)), reference));
+        let indices = [&arguments[0], &arguments[1]].map(|index| self.expr_of_type(index, usize));
+        let [a, b] = indices.map(|index| {
+            let index = self.keep(&mut statements, index);
+            let base = Box::new(at(ExprKind::Dereference(Box::new(array.clone())), to));
+            at(ExprKind::Index { base, index: Box::new(index) }, element)
+        });
+        let kept = self.keep(&mut statements, a.clone());
+        let mut assign = |place: Expr, value: Expr| {
+            let (place, value) = (Box::new(place), Box::new(value));
+            statements.push(Statement::Expr(at(ExprKind::Assign { place, operator: None, value }, unit)));
+        };
+        assign(a, b.clone());
+        assign(b, kept);
+        (ExprKind::Block(Block { statements, value: None }), unit)
     }
 
     /// Returns the type of a part of an array. A generic argument is its length.

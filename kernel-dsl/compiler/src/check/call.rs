@@ -1,5 +1,6 @@
 //! Calls of functions of the prelude, methods and device functions.
 
+use super::convert::byte_order;
 use super::nominal::ids;
 use super::{
     Called, FunctionChecker,
@@ -286,8 +287,7 @@ impl FunctionChecker<'_> {
         }
         // If the type has no method of this name, a trait may have one.
         if matches!(known, Ty::Array(..))
-            && name != "len"
-            && name != "map"
+            && !["len", "map", "swap"].iter().any(|own| name == own)
             && let Some(called) = self.nominal_method(&receiver, name, generics, arguments, mark)
         {
             return called;
@@ -314,6 +314,12 @@ impl FunctionChecker<'_> {
             Ty::Shared { rank, .. } => on.shared(*rank),
             _ => false,
         };
+        if let Ty::Scalar(scalar) = known
+            && arguments.is_empty()
+            && let Some(converted) = self.converting_method(&receiver, scalar, name, generics, mark)
+        {
+            return converted;
+        }
         let Some(method) = language::METHODS.iter().find(|m| name == m.name && fits(m.on)) else {
             if !matches!(known, Ty::Unknown(_) | Ty::Wrong)
                 && let Some(called) = self.nominal_method(&receiver, name, generics, arguments, mark)
@@ -426,6 +432,25 @@ impl FunctionChecker<'_> {
         (ExprKind::Intrinsic { intrinsic: method.intrinsic, arguments: all }, returns)
     }
 
+    /// Checks `into`, `to_le_bytes` and the like; `None` for other methods.
+    fn converting_method(
+        &mut self,
+        receiver: &Expr,
+        scalar: Scalar,
+        name: &Ident,
+        generics: &[TypeOrConst],
+        mark: SpanPair,
+    ) -> Option<(ExprKind, TypeIndex)> {
+        let text = name.to_string();
+        let converted = match byte_order(&text, "to_", "_bytes") {
+            Some(order) => self.bytes_of_number(receiver.clone(), scalar, order, mark)?,
+            None if text == "into" && !scalar.is_half() => self.number_into(receiver.clone(), mark),
+            None => return None,
+        };
+        self.refuse_generics(name, generics, mark);
+        Some(converted)
+    }
+
     /// Checks `f32::from_bits(b)`, or a method called by its path, `f32::max(a, b)`.
     fn scalar_call(
         &mut self,
@@ -435,6 +460,16 @@ impl FunctionChecker<'_> {
         mark: SpanPair,
     ) -> (ExprKind, TypeIndex) {
         let ty = self.table.scalar(scalar);
+        if let [argument] = arguments {
+            if name == "from" {
+                return self.number_from(scalar, argument, mark);
+            }
+            if let Some(order) = byte_order(&name.to_string(), "from_", "_bytes")
+                && let Some(joined) = self.number_of_bytes(scalar, argument, order, mark)
+            {
+                return joined;
+            }
+        }
         let made = match name.to_string().as_str() {
             "from_bits" if scalar.is_float() || scalar.is_half() => {
                 Some((Intrinsic::Bitcast, SignatureType::UnsignedBits))

@@ -107,6 +107,14 @@ impl FunctionChecker<'_> {
         is_rest: impl Fn(&P) -> bool,
         at: SpanPair,
     ) -> (TypeIndex, Option<(usize, usize)>) {
+        if let Ty::Slice { .. } | Ty::View { .. } = self.table.get(ty) {
+            let name = self.named(ty);
+            self.report(
+                at,
+                format!("a pattern cannot take elements of `{name}`, whose length is known only at run time: compare `len()`, and read each element by its index"),
+            );
+            return (self.wrong(), None);
+        }
         let element = self.table.unknown();
         let Some(rest) = self.rest(parts, &is_rest, at) else {
             let size = self.table.add(Ty::Size(hir::Size::Known(parts.len() as u32)));

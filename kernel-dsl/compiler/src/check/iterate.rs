@@ -18,6 +18,9 @@ struct Iteration {
     of: Option<RangeCount>,
     /// `.enumerate()`
     enumerate: bool,
+    /// Whether the numbers of `enumerate` count iterations instead of the array's elements, because
+    /// the order or the step was changed before.
+    counts: bool,
 }
 
 /// A checked expression that a `for` iterates over.
@@ -56,7 +59,7 @@ impl FunctionChecker<'_> {
     ) -> (ExprKind, TypeIndex) {
         let unit = self.table.add(Ty::Unit);
         let Some(over) = self.iteration(iterator) else { return (ExprKind::Tuple(Vec::new()), self.wrong()) };
-        let Iteration { mut range, index, of, enumerate } = over;
+        let Iteration { mut range, index, of, enumerate, counts } = over;
         let depth = self.scope.len();
         let mark = iterator.mark;
         if of.is_none() && !enumerate {
@@ -71,40 +74,36 @@ impl FunctionChecker<'_> {
         let mut item = at(ExprKind::Local(own), index);
         let mut number = item.clone();
         let mut has = None;
-        match &of {
-            Some(RangeCount { variable, value, items }) => {
-                let ty = TypeIndex(value.ty.0);
-                let whole = at(ExprKind::Local(*variable), ty);
-                match items {
-                    IteratorItems::Share => {
-                        let share = |intrinsic| ExprKind::Intrinsic {
-                            intrinsic,
-                            arguments: vec![whole.clone(), number.clone()],
-                        };
-                        item = at(share(Intrinsic::ShareAt), ty);
-                        let bool = self.table.scalar(Scalar::Bool);
-                        has = Some(at(share(Intrinsic::ShareHas), bool));
-                    }
-                    IteratorItems::Array(element) => {
-                        let (base, index) = (Box::new(whole), Box::new(number.clone()));
-                        item = at(ExprKind::Index { base, index }, *element);
-                    }
-                    IteratorItems::References { element, .. } | IteratorItems::Targets(element) => {
-                        let array = self.dereferenced(whole);
-                        let (base, index) = (Box::new(array), Box::new(number.clone()));
-                        item = at(ExprKind::Index { base, index }, *element);
-                    }
+        if let Some(RangeCount { variable, value, items }) = &of {
+            let ty = TypeIndex(value.ty.0);
+            let whole = at(ExprKind::Local(*variable), ty);
+            match items {
+                IteratorItems::Share => {
+                    let share =
+                        |intrinsic| ExprKind::Intrinsic { intrinsic, arguments: vec![whole.clone(), number.clone()] };
+                    item = at(share(Intrinsic::ShareAt), ty);
+                    let bool = self.table.scalar(Scalar::Bool);
+                    has = Some(at(share(Intrinsic::ShareHas), bool));
                 }
-                if let IteratorItems::References { element, mutable } = *items {
-                    let reference = self.table.add(Ty::Reference { to: element, mutable });
-                    item = at(ExprKind::Reference(Box::new(item)), reference);
+                IteratorItems::Array(element) => {
+                    let (base, index) = (Box::new(whole), Box::new(number.clone()));
+                    item = at(ExprKind::Index { base, index }, *element);
+                }
+                IteratorItems::References { element, .. } | IteratorItems::Targets(element) => {
+                    let array = self.dereferenced(whole);
+                    let (base, index) = (Box::new(array), Box::new(number.clone()));
+                    item = at(ExprKind::Index { base, index }, *element);
                 }
             }
-            None => {
-                let counted = self.declare_temporary("number", usize);
-                range.enumerate = Some(counted);
-                number = at(ExprKind::Local(counted), usize);
+            if let IteratorItems::References { element, mutable } = *items {
+                let reference = self.table.add(Ty::Reference { to: element, mutable });
+                item = at(ExprKind::Reference(Box::new(item)), reference);
             }
+        }
+        if enumerate && (of.is_none() || counts) {
+            let counted = self.declare_temporary("number", usize);
+            range.enumerate = Some(counted);
+            number = at(ExprKind::Local(counted), usize);
         }
         if enumerate {
             let pair = self.table.add(Ty::Tuple(vec![TypeIndex(number.ty.0), TypeIndex(item.ty.0)]));
@@ -245,6 +244,7 @@ impl FunctionChecker<'_> {
                 };
             }
             "enumerate" => {
+                over.counts = over.range.step.is_some() || over.range.order != hir::IterationOrder::Ascending;
                 let is_second = std::mem::replace(&mut over.enumerate, true);
                 if is_second {
                     self.report(mark, "`enumerate` can be applied only once");
@@ -302,14 +302,14 @@ impl FunctionChecker<'_> {
         Iteration { of: Some(RangeCount { variable, value, items }), ..over }
     }
 
-    /// Reports an iterator that is not a range: shares and enumerated ranges cannot be stepped or
-    /// reversed.
+    /// Reports an iterator that cannot be stepped or reversed: shares, and what `enumerate` has
+    /// numbered by iterations.
     fn require_range(&mut self, over: &Iteration, mark: SpanPair, what: &str) -> Option<()> {
-        if over.of.is_some() {
-            self.report(mark, format!("only a range can be {what}: shares and arrays are iterated in order"));
+        if over.of.as_ref().is_some_and(|of| of.items == IteratorItems::Share) {
+            self.report(mark, format!("a share cannot be {what}: it is iterated in order"));
             return None;
         }
-        if over.enumerate {
+        if over.enumerate && (over.of.is_none() || over.counts) {
             self.report(
                 mark,
                 format!("an enumerated range cannot be {what}: put `.enumerate()` last, `(a..b)….enumerate()`"),
@@ -429,5 +429,5 @@ fn counted(start: Expr, end: Expr, step: Option<Expr>, index: TypeIndex) -> Iter
         order: hir::IterationOrder::Ascending,
         enumerate: None,
     };
-    Iteration { range, index, of: None, enumerate: false }
+    Iteration { range, index, of: None, enumerate: false, counts: false }
 }

@@ -14,6 +14,7 @@ mod bound;
 mod call;
 mod closure;
 mod comparison;
+mod convert;
 mod destructure;
 mod dot;
 mod environment;
@@ -231,6 +232,8 @@ struct FunctionChecker<'a> {
     bounded: Vec<bound::BoundedType>,
     /// The types of negated integers, while they are unknown.
     negated: Vec<(TypeIndex, SpanPair)>,
+    /// The types of the results of `into`, while they are unknown.
+    converted: Vec<(TypeIndex, SpanPair)>,
     /// The expression that is being checked.
     current: SpanPair,
     /// Shifts by a literal: the shifted type, the amount, and the tokens of the amount.
@@ -343,6 +346,7 @@ impl<'a> FunctionChecker<'a> {
             operands: Vec::new(),
             bounded: Vec::new(),
             negated: Vec::new(),
+            converted: Vec::new(),
             current: function.body.mark,
             shifts: Vec::new(),
             bound: Vec::new(),
@@ -608,6 +612,7 @@ impl<'a> FunctionChecker<'a> {
         }
         self.bounded();
         self.negations();
+        self.conversions();
         let types = Finished::new(&self.table);
         let mut finish = Finish { checker: self, types };
         hir::visit::block(body, &mut |e| finish.one(e));
@@ -800,6 +805,11 @@ fn finish_bounds(generics: &mut [hir::Generic], types: &mut Finished, table: &Ty
     }
 }
 
+/// Returns whether Rust can name a type parameter.
+fn is_named(parameter: &str) -> bool {
+    parameter != "Self" && !syntax::is_anonymous(parameter)
+}
+
 /// Returns a type as Rust tokens that need no import; `None` for types of the prelude.
 fn rust_type(types: &[hir::Type], generics: &[hir::Generic], id: hir::TypeId) -> Option<TokenStream> {
     let ident = |name: &str| proc_macro2::Ident::new(name, proc_macro2::Span::call_site());
@@ -832,7 +842,7 @@ fn rust_type(types: &[hir::Type], generics: &[hir::Generic], id: hir::TypeId) ->
             };
             quote!([#element; #size])
         }
-        hir::Type::Parameter(i) if generics[*i as usize].name != "Self" => {
+        hir::Type::Parameter(i) if is_named(&generics[*i as usize].name) => {
             let name = ident(&generics[*i as usize].name);
             quote!(#name)
         }

@@ -237,6 +237,9 @@ impl FunctionChecker<'_> {
                     }
             }
             (T::Option(p), Ty::Option(q)) => self.fits(types, *p, *q, bound),
+            (T::Reference { to: p, mutable: m }, Ty::Reference { to: q, mutable: n }) => {
+                m == n && self.fits(types, *p, *q, bound)
+            }
             (T::Slice { element: p, mutable: m }, Ty::Slice { element: q, mutable: n }) => {
                 m == n && self.fits(types, *p, *q, bound)
             }
@@ -341,6 +344,9 @@ impl FunctionChecker<'_> {
             let mark = SpanPair { first: last.name.span(), last: last.name.span(), ..path.mark };
             let own = match self.result_parts(of) {
                 Some(_) => ": if `Result` is a type of yours, mark it `#[device]`, outside of functions",
+                None if last.name == "from" => {
+                    ": an `impl From` belongs to the host. Write a function with another name in an `impl` of the type"
+                }
                 None => "",
             };
             self.report(mark, format!("there is no `{}` of `{ty}` on the device{own}", last.name));

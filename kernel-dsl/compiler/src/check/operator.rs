@@ -34,6 +34,10 @@ pub(super) enum Overloaded {
 impl FunctionChecker<'_> {
     /// Returns whether the type gets operators only from impls.
     pub(super) fn is_nominal(&self, ty: TypeIndex) -> bool {
+        let ty = match *self.table.get(ty) {
+            Ty::Reference { to, .. } => to,
+            _ => ty,
+        };
         matches!(self.table.get(ty), Ty::Struct(..) | Ty::Enum(..) | Ty::Tuple(_) | Ty::Array(..))
     }
 
@@ -252,11 +256,13 @@ impl FunctionChecker<'_> {
     pub(super) fn operator_call(&mut self, at: usize, of_trait: &str, arguments: Vec<Expr>) -> (ExprKind, TypeIndex) {
         let function = self.operator_of(at, of_trait);
         let environment = self.environment;
+        let each = &environment.items.impls[at];
+        let of_reference = matches!(each.types[each.for_type.0 as usize], hir::Type::Reference { .. });
         let of = match self.table.get(TypeIndex(arguments[0].ty.0)) {
-            Ty::Reference { to, .. } => *to,
+            Ty::Reference { to, .. } if !of_reference => *to,
             _ => TypeIndex(arguments[0].ty.0),
         };
-        let generics = self.of_impl(&environment.items.impls[at], of).unwrap_or_default();
+        let generics = self.of_impl(each, of).unwrap_or_default();
         self.call_of(function, &generics, arguments)
     }
 
@@ -266,6 +272,7 @@ impl FunctionChecker<'_> {
             Ty::Struct(..) | Ty::Enum(..) => {
                 format!(": write `impl {of_trait}` for these operands in its `#[device] mod`")
             }
+            Ty::Reference { .. } => ": name its value with `*`".to_string(),
             _ => String::new(),
         };
         self.report(mark, format!("this operator does not apply to `{name}`{way_out}"));

@@ -63,7 +63,9 @@ impl FunctionChecker<'_> {
                 {
                     return self.variant_pattern(variant, &[], ty, unset, e.mark);
                 }
-                hir::Pattern::Value(Box::new(self.expr_of_type(e, ty)))
+                let value = self.expr_of_type(e, ty);
+                self.is_compared(&value, e);
+                hir::Pattern::Value(Box::new(value))
             }
             Pattern::Range { low, high, closed } => {
                 let mut bound = |e: &Option<Box<syntax::Expr>>| e.as_ref().map(|e| Box::new(self.expr_of_type(e, ty)));
@@ -101,6 +103,25 @@ impl FunctionChecker<'_> {
                 self.borrows = outer;
                 hir::Pattern::Dereference(Box::new(inner))
             }
+        }
+    }
+
+    /// Reports a constant of a pattern that no single comparison compares.
+    fn is_compared(&mut self, value: &hir::Expr, e: &syntax::Expr) {
+        let ty = TypeIndex(value.ty.0);
+        let compared = match self.table.get(ty) {
+            Ty::Tuple(_) | Ty::Array(..) | Ty::Option(_) | Ty::Struct(..) => false,
+            Ty::Enum(..) => self.is_discriminant(ty),
+            _ => true,
+        };
+        if !compared {
+            let name = self.named(ty);
+            self.report(
+                e.mark,
+                format!(
+                    "a constant in a pattern must be a number, a `bool` or an enum without data, not `{name}`: bind a name and compare in a guard, `x if x == …`"
+                ),
+            );
         }
     }
 

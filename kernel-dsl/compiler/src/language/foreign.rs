@@ -95,6 +95,19 @@ const INTEGER_METHODS: &[(&str, &str)] = &[
     ("byte_perm", "`int::byte_perm(low, high, selector)`"),
     ("funnel_shl", "`int::funnel_shl(high, low, shift)`"),
     ("funnel_shr", "`int::funnel_shr(high, low, shift)`"),
+    ("cmp", "comparisons, such as `if a < b { … } else if a == b { … }`"),
+    ("partial_cmp", "comparisons, such as `if a < b { … } else if a == b { … }`"),
+    ("total_cmp", "a comparison, such as `a < b`, which is false for a NaN"),
+    ("try_from", "a cast after a check, such as `if x < 256 { x as u8 }`"),
+    ("try_into", "a cast after a check, such as `if x < 256 { x as u8 }`"),
+    ("to_radians", "`x * (PI / 180.0)`"),
+    ("to_degrees", "`x * (180.0 / PI)`"),
+    ("checked_shl", "`wrapping_shl` after a check of the amount"),
+    ("checked_shr", "`wrapping_shr` after a check of the amount"),
+    ("to_ne_bytes", "`to_le_bytes`, the order on every device"),
+    ("from_ne_bytes", "`from_le_bytes`, the order on every device"),
+    ("to_be", "`swap_bytes`"),
+    ("from_be", "`x.swap_bytes()`"),
 ];
 
 /// Names of atomic and volatile accesses in Rust's library and elsewhere. All need memory that the
@@ -127,8 +140,8 @@ const RULED_FUNCTIONS: [&str; 6] =
 /// write instead.
 const TRAITS: &[(&str, &str)] = &[
     ("Default", "write the value, such as `0.0`, or name its type: `f32::default()`"),
-    ("From", "write a conversion, such as `x as f32`"),
-    ("Into", "write a conversion, such as `x as f32`"),
+    ("From", "name the type, `f32::from(x)`, or write a cast, `x as f32`"),
+    ("Into", "write `x.into()`, or a cast, such as `x as f32`"),
     ("Clone", "use the value: numbers and device types are copied"),
     ("PartialEq", "write `a == b`"),
     ("PartialOrd", "write a comparison, such as `a < b`"),
@@ -187,6 +200,12 @@ pub fn missing_item(path: &str, user: &str) -> String {
         }
         "Result" => "write `Result<T, E>` of Rust's prelude",
         "swap" => "write `std::mem::swap(&mut a, &mut b)`",
+        "Ordering" => {
+            "compare by `<` and `==`. Atomic operations state their order by name: `x.load_acquire(i)`, `x.store_release(i, value)`"
+        }
+        _ if name.starts_with("Atomic") => {
+            "operations are atomic, not types. Take `x: &mut [u32]`, and write `x.fetch_add(i, value)`"
+        }
         _ if matches!(path.split("::").next(), Some("std" | "core" | "alloc")) => {
             "write a `#[device]` item that does the same"
         }

@@ -35,7 +35,7 @@ pub use inexact::inexact;
 pub use methods::{
     ARRAY_METHODS, LanguageMethod, METHODS, OPTION_METHODS, RESULT_METHODS, Receiver, method_takes_closure,
 };
-pub use operators::{operator_trait, traits_of, unsupported_trait};
+pub use operators::{numbers_with, operator_trait, traits_of, unsupported_trait};
 pub use shared::{MAX_SHARED_RANK, SHARED_CONSTRUCTORS, SharedConstructor, SharedParameter};
 pub use signature::SignatureType;
 pub use types::{RESULT_NAME, float16, owns_bound, owns_type, reserves_type};

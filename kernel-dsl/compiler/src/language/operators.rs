@@ -36,6 +36,18 @@ pub fn operator_trait(name: &str) -> Option<&'static str> {
     TRAITS.into_iter().find(|known| *known == name)
 }
 
+/// Returns the trait of the language whose types have the operator of a trait of Rust. The operator
+/// returns the same type.
+pub fn numbers_with(operator: &str) -> Option<&'static str> {
+    operator_trait(operator)?;
+    Some(match operator.strip_suffix("Assign").unwrap_or(operator) {
+        "Add" | "Sub" | "Mul" => "Number",
+        "Div" | "Neg" => "Float",
+        "Rem" | "BitAnd" | "BitOr" | "BitXor" | "Shl" | "Shr" | "Not" => "Integer",
+        _ => return None,
+    })
+}
+
 /// Returns the traits of an operator of two operands: of `a + b`, and of `a += b`.
 pub fn traits_of(operator: Binary) -> Option<[&'static str; 2]> {
     Some(match operator {

@@ -309,7 +309,15 @@ impl Clauses {
                 };
                 return Err(syn::Error::new(name.span(), message));
             };
-            (clause.parse)(&mut clauses, &name, input)?;
+            let form = clause.forms.first().map_or(clause.name, |(form, _)| form);
+            let in_parentheses = form[clause.name.len()..].starts_with('(');
+            if in_parentheses && !input.peek(syn::token::Paren) {
+                return Err(input.error(format!("`{name}` is followed by parentheses: write `{form}`")));
+            }
+            (clause.parse)(&mut clauses, &name, input).map_err(|error| match error.to_string().as_str() {
+                "expected identifier" => syn::Error::new(error.span(), format!("expected a name: write `{form}`")),
+                _ => error,
+            })?;
             if !input.is_empty() {
                 input.parse::<Token![,]>()?;
             }

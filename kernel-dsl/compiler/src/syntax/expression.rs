@@ -4,9 +4,13 @@ use super::assertion::{is_assertion, is_log};
 use super::function::macro_refusal;
 use super::inline::is_inline;
 use super::pattern::has_let;
-use super::{Binary, Block, ClosureParameter, Expr, ExprKind, FloatLiteral, Member, Reader, SpanPair, Unary, foreign};
+use super::{
+    Arm, Binary, Block, ClosureParameter, Expr, ExprKind, FloatLiteral, Member, Path, Pattern, Reader, Segment,
+    SpanPair, Unary, foreign,
+};
 use crate::Scalar;
 use crate::ir;
+use proc_macro2::Ident;
 use quote::ToTokens;
 use syn::{BinOp, Lit, RangeLimits, UnOp};
 
@@ -61,7 +65,7 @@ impl Reader {
             syn::Expr::Unary(u) => self.unary(u),
             syn::Expr::Binary(b) => self.binary(b),
             syn::Expr::Assign(a) => self.assignment(a),
-            syn::Expr::Cast(c) => ExprKind::Cast(self.boxed(&c.expr), self.ty(&c.ty)),
+            syn::Expr::Cast(c) => ExprKind::Cast(self.character(&c.expr), self.ty(&c.ty)),
             syn::Expr::Call(c) => match &*c.func {
                 syn::Expr::Path(p) if p.qself.is_none() => {
                     let path = self.path(&p.path).with_result();
@@ -79,11 +83,14 @@ impl Reader {
                     "cannot call the value of an expression: bind the closure to a name with `let`, then call that name",
                 ),
             },
-            syn::Expr::MethodCall(m) => ExprKind::Method {
-                receiver: self.boxed(&m.receiver),
-                name: m.method.clone(),
-                generics: m.turbofish.as_ref().map(|t| self.arguments(t)).unwrap_or_default(),
-                arguments: self.list(&m.args),
+            syn::Expr::MethodCall(m) => match tested_range(m) {
+                Some(range) => self.is_in_range(m, range),
+                None => ExprKind::Method {
+                    receiver: self.boxed(&m.receiver),
+                    name: m.method.clone(),
+                    generics: m.turbofish.as_ref().map(|t| self.arguments(t)).unwrap_or_default(),
+                    arguments: self.list(&m.args),
+                },
             },
             syn::Expr::Index(i) => ExprKind::Index(self.boxed(&i.expr), self.boxed(&i.index)),
             syn::Expr::Field(f) => ExprKind::Field(self.boxed(&f.base), member(&f.member)),
@@ -206,10 +213,36 @@ impl Reader {
                 }
             }
             Lit::Bool(b) => ExprKind::Bool(b.value),
+            Lit::Byte(b) => ExprKind::Integer(b.value().into(), Some(Scalar::U8)),
+            Lit::ByteStr(text) => {
+                let mark = self.mark(text);
+                let byte = |b| Expr { kind: ExprKind::Integer(u128::from(b), Some(Scalar::U8)), mark };
+                let bytes = ExprKind::Array(text.value().into_iter().map(byte).collect());
+                ExprKind::Reference { mutable: false, place: Box::new(Expr { kind: bytes, mark }) }
+            }
+            Lit::Char(c) => {
+                let text = c.token().to_string();
+                let instead =
+                    if c.value().is_ascii() { format!("`b{text}`, a `u8`") } else { format!("`{text} as u32`") };
+                self.refused(c, &format!("a kernel has no type `char`: write {instead}"))
+            }
             other => self.refused(
                 other,
-                "text literals are not supported in kernels: write the number of a character, such as `97` for `a`",
+                "text is not supported in kernels: `b\"text\"` is an array of bytes, and `log!` prints text",
             ),
+        }
+    }
+
+    /// Reads the value of a cast, which may be a character: `'a' as u32`.
+    fn character(&mut self, value: &syn::Expr) -> Box<Expr> {
+        let mark = self.mark(value);
+        match value {
+            syn::Expr::Paren(p) => self.character(&p.expr),
+            syn::Expr::Lit(syn::ExprLit { lit: Lit::Char(c), .. }) => {
+                let kind = ExprKind::Integer(u32::from(c.value()).into(), Some(Scalar::U32));
+                Box::new(Expr { kind, mark })
+            }
+            other => self.boxed(other),
         }
     }
 
@@ -265,6 +298,49 @@ impl Reader {
         }
     }
 
+    /// Reads `(low..high).contains(&x)` as
+    /// `match (low, high, x) { (low, high, item) => low <= item && item < high }`.
+    fn is_in_range(&mut self, m: &syn::ExprMethodCall, range: &syn::ExprRange) -> ExprKind {
+        let mark = self.mark(m);
+        let at = |kind| Expr { kind, mark };
+        let named = |name: &str| Ident::new(name, mark.first);
+        let local = |name: &str| {
+            let segment = Segment { name: named(name), arguments: Vec::new() };
+            Box::new(at(ExprKind::Path(Path { global: false, segments: vec![segment], mark })))
+        };
+        let compare =
+            |comparison, left, right| at(ExprKind::Binary(Binary::Compare(comparison), local(left), local(right)));
+        let below = match range.limits {
+            RangeLimits::HalfOpen(_) => ir::Comparison::Lt,
+            RangeLimits::Closed(_) => ir::Comparison::Le,
+        };
+        let (mut names, mut values, mut tests) = (Vec::new(), Vec::new(), Vec::new());
+        if let Some(low) = &range.start {
+            names.push("low");
+            values.push(self.expression(low));
+            tests.push(compare(ir::Comparison::Le, "low", "item"));
+        }
+        if let Some(high) = &range.end {
+            names.push("high");
+            values.push(self.expression(high));
+            tests.push(compare(below, "item", "high"));
+        }
+        names.push("item");
+        values.push(match &m.args[0] {
+            syn::Expr::Reference(r) if r.mutability.is_none() => self.expression(&r.expr),
+            other => {
+                let reference = self.boxed(other);
+                at(ExprKind::Unary(Unary::Dereference, reference))
+            }
+        });
+        let tests = tests.into_iter().reduce(|a, b| at(ExprKind::Binary(Binary::AndAlso, Box::new(a), Box::new(b))));
+        let names = names.into_iter().map(|name| Pattern::Name { name: named(name), mutable: false }).collect();
+        let pattern = Pattern::Tuple(names, mark);
+        let body = tests.unwrap_or_else(|| at(ExprKind::Bool(true)));
+        let value = Box::new(at(ExprKind::Tuple(values)));
+        ExprKind::Match { value, arms: vec![Arm { pattern, guard: None, body, mark }] }
+    }
+
     fn branch(&mut self, i: &syn::ExprIf) -> ExprKind {
         if has_let(&i.cond) {
             let then = self.block(&i.then_branch);
@@ -308,6 +384,18 @@ impl Reader {
         let body = self.boxed(&c.body);
         self.in_kernel = outside;
         ExprKind::Closure { parameters, returns, body }
+    }
+}
+
+/// Returns the range of `(low..high).contains(&x)`.
+fn tested_range(m: &syn::ExprMethodCall) -> Option<&syn::ExprRange> {
+    let mut receiver = &*m.receiver;
+    while let syn::Expr::Paren(p) = receiver {
+        receiver = &p.expr;
+    }
+    match receiver {
+        syn::Expr::Range(range) if m.method == "contains" && m.args.len() == 1 => Some(range),
+        _ => None,
     }
 }
 

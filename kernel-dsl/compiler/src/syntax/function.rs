@@ -2,7 +2,7 @@
 
 use super::assertion::{is_assertion, is_log};
 use super::inline::is_inline;
-use super::{Block, Expr, ExprKind, Function, Parameter, Path, Reader, RustSyntax, Segment, Statement, place};
+use super::{Block, Expr, ExprKind, Function, Parameter, Path, Reader, RustSyntax, Segment, Statement, generic, place};
 use proc_macro2::Ident;
 use std::rc::Rc;
 use syn::spanned::Spanned;
@@ -31,9 +31,12 @@ impl Reader {
         }
         let source = place::source(item);
         let hash = place::hash(item, &source);
-        let generics = self.generics(&signature.generics);
+        // A kernel takes no closures and no `impl Trait`; a closure has been reported.
+        let plain = self.in_kernel && generic::closures(&signature.generics).is_empty();
+        let explicit = if plain { signature.clone() } else { generic::explicit(signature) };
+        let generics = self.generics(&explicit.generics);
         let mut unpacked = Vec::new();
-        let parameters = signature.inputs.iter().filter_map(|p| self.parameter(p, &mut unpacked)).collect();
+        let parameters = explicit.inputs.iter().filter_map(|p| self.parameter(p, &mut unpacked)).collect();
         let mut function = Function {
             name: signature.ident.clone(),
             generics,
@@ -195,7 +198,14 @@ pub(super) fn macro_refusal(mac: &syn::Macro) -> syn::Error {
         "vec" => {
             ": kernels have no heap; use an array in registers, `[0.0; 4]`, or in shared memory, `Shared::new([…])`"
         }
-        _ => "",
+        "format" | "write" | "writeln" | "concat" | "stringify" => ": kernels have no text; use `log!` to print values",
+        "cfg" => ": select by a generic constant, or put `#[cfg]` on the kernel",
+        "line" | "column" | "file" | "env" | "option_env" | "include" | "include_str" | "include_bytes" => {
+            ": put its value into a `#[device]` constant"
+        }
+        _ => {
+            ": the compiler sees the call and not its expansion. Write a `#[device]` function, with `&mut` parameters for the variables that it changes, or a macro whose expansion is the whole kernel"
+        }
     };
     syn::Error::new_spanned(&mac.path, format!("the macro `{name}!` is not supported in kernels{way_out}"))
 }

@@ -326,6 +326,7 @@ impl Reader {
     }
 
     fn read_struct(&mut self, s: &syn::ItemStruct) -> Struct {
+        self.reject_lifetimes(&s.generics);
         s.fields.iter().for_each(|f| self.unconditional(&f.attrs));
         let fields = match &s.fields {
             Fields::Named(all) => {
@@ -375,6 +376,7 @@ impl Reader {
     }
 
     fn read_alias(&mut self, t: &syn::ItemType) -> Struct {
+        self.reject_lifetimes(&t.generics);
         Struct {
             name: t.ident.clone(),
             generics: self.generics(&t.generics),
@@ -411,7 +413,8 @@ impl Reader {
             variants.push((variant.ident.to_string(), value));
             next = value.checked_add(1);
         }
-        if fields.is_empty() && !e.generics.params.is_empty() {
+        self.reject_lifetimes(&e.generics);
+        if fields.is_empty() && e.generics.type_params().next().is_some() | e.generics.const_params().next().is_some() {
             let message = "a device enum whose variants hold no data cannot have generic parameters";
             self.refuse(syn::Error::new_spanned(&e.generics, message));
         }
@@ -595,13 +598,18 @@ impl Reader {
                     }
                 }
             }
-            GenericParam::Lifetime(l) => {
-                self.refuse(syn::Error::new_spanned(
-                    l,
-                    "lifetime parameters are not supported: write `&[T]`, and views without a lifetime",
-                ));
-                None
-            }
+            // rustc checks lifetimes, which change no code.
+            GenericParam::Lifetime(_) => None,
+        }
+    }
+
+    /// Rejects lifetime parameters of a type, whose fields would be references.
+    fn reject_lifetimes(&mut self, generics: &syn::Generics) {
+        for lifetime in generics.lifetimes() {
+            self.refuse(syn::Error::new_spanned(
+                lifetime,
+                "a device type cannot have lifetime parameters: write `View<T, 1>` for a field `&[T]`, and a value for another reference",
+            ));
         }
     }
 
@@ -617,6 +625,15 @@ impl Reader {
     }
 
     fn bound_of(&mut self, path: &syn::Path) -> TraitBound {
+        // The types of the language with an operator that returns the type itself.
+        if let Some(last) = path.segments.last()
+            && (has_output(&last.arguments) || last.ident.to_string().ends_with("Assign"))
+            && self.trait_of_rust(path).is_some()
+            && let Some(numbers) = language::numbers_with(&last.ident.to_string())
+        {
+            let name = Ident::new(numbers, last.ident.span());
+            return TraitBound { path: self.path(&name.into()), signature: None };
+        }
         let mut plain = path.clone();
         let mut signature = None;
         if let Some(last) = plain.segments.last_mut()
@@ -665,6 +682,12 @@ impl Reader {
         let mutable = receiver.mutability.is_some() && matches!(ty.kind, TypeKind::Path(_));
         Some(Parameter { name, mutable, ty })
     }
+}
+
+/// Returns whether generic arguments state the type `Output`, as in `Add<Output = T>`.
+fn has_output(arguments: &syn::PathArguments) -> bool {
+    let syn::PathArguments::AngleBracketed(arguments) = arguments else { return false };
+    arguments.args.iter().any(|a| matches!(a, syn::GenericArgument::AssocType(a) if a.ident == "Output"))
 }
 
 /// Replaces `Self::Output` in an impl of an operator.

@@ -14,6 +14,7 @@ mod callees;
 mod expression;
 pub(crate) mod foreign;
 mod function;
+mod generic;
 pub(crate) mod inline;
 mod item;
 mod pattern;
@@ -28,6 +29,8 @@ use proc_macro2::{Ident, TokenStream};
 use std::fmt;
 use std::rc::Rc;
 use syn::ItemFn;
+
+pub(crate) use generic::is_anonymous;
 
 pub use attribute::{CLAUSES, Clause, InstanceArgument, InstanceOf};
 pub use item::{Enum, Impl, Item, Module, Struct, Trait, TraitBound, TraitItem, is_placement, module};
@@ -531,11 +534,21 @@ pub fn kernel(attribute: TokenStream, item: &ItemFn) -> Result<Kernel, syn::Erro
     for input in &item.sig.inputs {
         if let syn::FnArg::Typed(input) = input
             && let syn::Type::ImplTrait(closure) = &*input.ty
-            && closure.bounds.iter().any(is_function)
+            && closure.bounds.iter().any(generic::is_function)
         {
             let message = "a kernel cannot take a closure: take its captured numbers, and call a `#[device]` function";
             reader.refuse(syn::Error::new_spanned(closure, message));
         }
+    }
+    for lifetime in item.sig.generics.lifetimes() {
+        let message = "a kernel takes no lifetime parameters: remove them, and write `&[T]` and `&mut [T]`";
+        reader.refuse(syn::Error::new_spanned(lifetime, message));
+    }
+    for (parameter, _) in generic::closures(&item.sig.generics) {
+        let message = format!(
+            "a kernel cannot take a closure: bound the parameter by `{parameter}: DeviceFn<(f32,), Output = f32>`, and pass the name of a `#[device]` function, `kernel::<name>`"
+        );
+        reader.refuse(syn::Error::new(parameter.span(), message));
     }
     reader.in_kernel = true;
     let function = reader.function(item);
@@ -550,13 +563,6 @@ pub fn kernel(attribute: TokenStream, item: &ItemFn) -> Result<Kernel, syn::Erro
     }
     let kernel = reader.attributes(attribute, item, function);
     reader.finish(kernel)
-}
-
-/// Returns whether a bound is written like a closure trait, with parentheses: `Fn(A) -> R`,
-/// `FnMut(A) -> R`.
-fn is_function(bound: &syn::TypeParamBound) -> bool {
-    let syn::TypeParamBound::Trait(bound) = bound else { return false };
-    bound.path.segments.last().is_some_and(|s| matches!(s.arguments, syn::PathArguments::Parenthesized(_)))
 }
 
 /// Reads a device function.

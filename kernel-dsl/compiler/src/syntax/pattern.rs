@@ -3,6 +3,7 @@
 use super::expression::member;
 use super::{Arm, Block, Expr, ExprKind, Member, Pattern, Reader, SpanPair, Statement, Unary};
 use proc_macro2::Ident;
+use syn::visit_mut::{self, VisitMut};
 use syn::{Lit, Pat, RangeLimits};
 
 impl Reader {
@@ -66,24 +67,19 @@ impl Reader {
         }
     }
 
-    /// Reads a refutable pattern.
+    /// Reads a refutable pattern. A name with a capital names a constant or a variant, as every
+    /// such name does in Rust that follows its conventions.
     pub(super) fn refutable_pattern(&mut self, pattern: &Pat) -> Pattern {
-        let read = self.pattern(pattern);
-        let mut constants = Vec::new();
-        read.names(&mut |name| {
-            if name.to_string().starts_with(char::is_uppercase) {
-                constants.push(name.clone());
-            }
-        });
-        // rustc compares with a constant of this name, if one exists. The macro cannot see whether
-        // one does.
-        for name in constants {
-            self.refuse(syn::Error::new(
-                name.span(),
-                format!("`{name}` in a pattern would be a host constant: write the number, or bind a name and compare in a guard, `n if n == …`"),
-            ));
+        let mut pattern = pattern.clone();
+        let mut names = ConstantNames { variants: Vec::new() };
+        names.visit_pat_mut(&mut pattern);
+        for name in names.variants {
+            let message = format!(
+                "`{name}` in a pattern would be a variant that `use` imports: write the variant with its enum, `Enum::{name}`, or a name of a variable in lower case"
+            );
+            self.refuse(syn::Error::new(name.span(), message));
         }
-        read
+        self.pattern(&pattern)
     }
 
     /// Reads a literal in a pattern, including its minus sign.
@@ -193,6 +189,32 @@ impl Reader {
         let other = Arm { pattern: Pattern::Ignore, guard: None, body: otherwise, mark };
         ExprKind::Match { value, arms: vec![matching, other] }
     }
+}
+
+/// Makes a path of each name in a pattern that starts with a capital, as constants do.
+struct ConstantNames {
+    /// The names with lower-case letters, which variants have and constants do not.
+    variants: Vec<Ident>,
+}
+
+impl VisitMut for ConstantNames {
+    fn visit_pat_mut(&mut self, pattern: &mut Pat) {
+        if let Pat::Ident(p) = pattern
+            && p.by_ref.is_none()
+            && p.mutability.is_none()
+            && p.subpat.is_none()
+            && p.ident.to_string().starts_with(char::is_uppercase)
+            && p.ident != "None"
+        {
+            if p.ident.to_string().contains(char::is_lowercase) {
+                self.variants.push(p.ident.clone());
+            }
+            *pattern = Pat::Path(syn::PatPath { attrs: Vec::new(), qself: None, path: p.ident.clone().into() });
+        }
+        visit_mut::visit_pat_mut(self, pattern);
+    }
+
+    fn visit_expr_mut(&mut self, _: &mut syn::Expr) {}
 }
 
 /// Returns whether a condition binds by `let`, alone or in a chain.

@@ -39,24 +39,22 @@ impl Reader {
     fn function_type(&mut self, t: &syn::TypeImplTrait) -> TypeKind {
         let mut found = None;
         for bound in &t.bounds {
-            let segment = match bound {
-                syn::TypeParamBound::Trait(b) => b.path.segments.last(),
-                _ => None,
-            };
-            match segment.map(|s| (s.ident.to_string(), &s.arguments)) {
+            let syn::TypeParamBound::Trait(bound) = bound else { continue };
+            match bound.path.segments.last().map(|s| (s.ident.to_string(), &s.arguments)) {
                 Some((name, syn::PathArguments::Parenthesized(signature)))
                     if matches!(name.as_str(), "Fn" | "FnMut" | "FnOnce") && found.is_none() =>
                 {
                     found = Some(signature);
                 }
-                Some((name, syn::PathArguments::None)) if matches!(name.as_str(), "Copy" | "Clone") => {}
+                Some((name, syn::PathArguments::None))
+                    if matches!(name.as_str(), "Copy" | "Clone" | "Send" | "Sync") => {}
                 _ => found = None,
             }
         }
         let Some(signature) = found else {
             self.refuse(syn::Error::new_spanned(
                 t,
-                "`impl Trait` is supported only for closure parameters, such as `impl Fn(f32, usize) -> f32`: name the type, or add a generic parameter `T: Trait`",
+                "`impl Trait` is supported only as the type of a device function's parameter: name the type here",
             ));
             return TypeKind::Infer;
         };
@@ -79,7 +77,10 @@ impl Reader {
                     syn::PathArguments::None => Vec::new(),
                     syn::PathArguments::AngleBracketed(a) => self.arguments(a),
                     syn::PathArguments::Parenthesized(p) => {
-                        self.refuse(syn::Error::new_spanned(p, "function types are not supported in kernels"));
+                        self.refuse(syn::Error::new_spanned(
+                            p,
+                            "the type of a closure can be only that of a device function's parameter, `f: impl Fn(A) -> R`: a device type and an `impl` cannot hold a closure",
+                        ));
                         Vec::new()
                     }
                 },
@@ -95,8 +96,12 @@ impl Reader {
             .filter_map(|a| match a {
                 syn::GenericArgument::Type(t) => Some(TypeOrConst::Type(self.ty(t))),
                 syn::GenericArgument::Const(e) => Some(self.constant_argument(e)),
+                syn::GenericArgument::Lifetime(_) => None,
                 other => {
-                    self.refuse(syn::Error::new(other.span(), "expected a type or a constant as generic argument"));
+                    self.refuse(syn::Error::new(
+                        other.span(),
+                        "a generic argument must be a type or a constant: a bound with an associated type can be only that of an operator, such as `T: Add<Output = T>`, or of `DeviceFn`",
+                    ));
                     None
                 }
             })

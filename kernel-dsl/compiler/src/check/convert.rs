@@ -1,0 +1,179 @@
+//! Conversions of Rust's library: `from` and `into` of numbers, and their bytes.
+//!
+//! rustc confirms that a conversion exists. Each is then a cast, or shifts and casts.
+
+use super::{
+    FunctionChecker,
+    types::{Ty, TypeIndex, UnknownKind},
+};
+use crate::Scalar;
+use crate::hir::{self, Block, Expr, ExprKind, Intrinsic, Pattern, Statement, TypeId};
+use crate::ir::Binary;
+use crate::syntax::{self, SpanPair};
+
+/// The order of the bytes of a number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ByteOrder {
+    /// The least significant byte is first, as in memory.
+    Little,
+    Big,
+}
+
+/// Returns the order that the name of a method states: `to_le_bytes`, `from_be`.
+pub(super) fn byte_order(name: &str, before: &str, after: &str) -> Option<ByteOrder> {
+    match name.strip_prefix(before)?.strip_suffix(after)? {
+        "le" => Some(ByteOrder::Little),
+        "be" => Some(ByteOrder::Big),
+        _ => None,
+    }
+}
+
+/// Returns the unsigned integer with the bits of a number; `None` if its bytes differ between host
+/// and device, or have no methods.
+fn bits_of(scalar: Scalar) -> Option<Scalar> {
+    Some(match scalar {
+        Scalar::U8 | Scalar::I8 => Scalar::U8,
+        Scalar::U16 | Scalar::I16 => Scalar::U16,
+        Scalar::U32 | Scalar::I32 | Scalar::F32 => Scalar::U32,
+        Scalar::U64 | Scalar::I64 | Scalar::F64 => Scalar::U64,
+        Scalar::U128 => Scalar::U128,
+        _ => return None,
+    })
+}
+
+impl FunctionChecker<'_> {
+    /// Checks `u32::from(x)`, where `to` is the type of the result.
+    pub(super) fn number_from(&mut self, to: Scalar, value: &syntax::Expr, mark: SpanPair) -> (ExprKind, TypeIndex) {
+        let ty = self.table.scalar(to);
+        let value = self.expr(value, None);
+        let value = self.number_operand(value);
+        let from = TypeIndex(value.ty.0);
+        let kind = match self.table.get(from) {
+            Ty::Scalar(from) if from.is_half() && to.is_float() => convert(value),
+            Ty::Scalar(from) if !from.is_half() && !to.is_half() => ExprKind::Cast(Box::new(value)),
+            Ty::Unknown(UnknownKind::Integer | UnknownKind::Float) if !to.is_half() => ExprKind::Cast(Box::new(value)),
+            Ty::Wrong => ExprKind::Tuple(Vec::new()),
+            _ => {
+                let from = self.named(from);
+                self.report(mark, format!("`{to}::from` takes a number in kernels, not `{from}`: write a function"));
+                ExprKind::Tuple(Vec::new())
+            }
+        };
+        (kind, ty)
+    }
+
+    /// Checks `x.into()` of a number. The context gives the type.
+    pub(super) fn number_into(&mut self, value: Expr, mark: SpanPair) -> (ExprKind, TypeIndex) {
+        let ty = self.table.unknown();
+        self.converted.push((ty, mark));
+        (ExprKind::Cast(Box::new(value)), ty)
+    }
+
+    /// Reports each `into` whose type, found later, is no number.
+    pub(super) fn conversions(&mut self) {
+        for (ty, mark) in std::mem::take(&mut self.converted) {
+            let is_number = match self.table.get(ty) {
+                Ty::Scalar(scalar) => !scalar.is_half(),
+                Ty::Unknown(_) | Ty::Wrong => true,
+                _ => false,
+            };
+            if !is_number {
+                let name = self.named(ty);
+                self.report(
+                    mark,
+                    format!("`into` of a number gives an integer or a float of 32 or 64 bits in kernels, not `{name}`: call a function of `{name}`"),
+                );
+            }
+        }
+    }
+
+    /// Checks `x.to_le_bytes()` or `x.to_be_bytes()`; `None` if the type has no such method.
+    pub(super) fn bytes_of_number(
+        &mut self,
+        value: Expr,
+        scalar: Scalar,
+        order: ByteOrder,
+        mark: SpanPair,
+    ) -> Option<(ExprKind, TypeIndex)> {
+        let bits = bits_of(scalar)?;
+        let count = bits.bits() / 8;
+        let span = mark.span;
+        let at = |kind, ty: TypeIndex| Expr { kind, ty: TypeId(ty.0), span };
+        let (byte, word) = (self.table.scalar(Scalar::U8), self.table.scalar(bits));
+        let word_of = if scalar.is_float() { bitcast(value) } else { ExprKind::Cast(Box::new(value)) };
+        let kept = self.declare_temporary("number", word);
+        let mut bytes = Vec::new();
+        for i in 0..count {
+            let mut part = at(ExprKind::Local(kept), word);
+            if i > 0 {
+                let amount = self.amount(8 * i, mark);
+                part = at(ExprKind::Binary(Binary::Shr, Box::new(part), Box::new(amount)), word);
+            }
+            bytes.push(at(ExprKind::Cast(Box::new(part)), byte));
+        }
+        if order == ByteOrder::Big {
+            bytes.reverse();
+        }
+        let size = self.table.add(Ty::Size(hir::Size::Known(count)));
+        let array = self.table.add(Ty::Array(byte, size));
+        let bound = Statement::Let { pattern: Pattern::Local(kept), value: Some(at(word_of, word)), span };
+        let value = Some(Box::new(at(ExprKind::Array(bytes), array)));
+        Some((ExprKind::Block(Block { statements: vec![bound], value }), array))
+    }
+
+    /// Checks `u32::from_le_bytes(bytes)` or `u32::from_be_bytes(bytes)`; `None` if the type has no
+    /// such function.
+    pub(super) fn number_of_bytes(
+        &mut self,
+        scalar: Scalar,
+        bytes: &syntax::Expr,
+        order: ByteOrder,
+        mark: SpanPair,
+    ) -> Option<(ExprKind, TypeIndex)> {
+        let bits = bits_of(scalar)?;
+        let count = bits.bits() / 8;
+        let span = mark.span;
+        let at = |kind, ty: TypeIndex| Expr { kind, ty: TypeId(ty.0), span };
+        let (byte, word, ty) = (self.table.scalar(Scalar::U8), self.table.scalar(bits), self.table.scalar(scalar));
+        let usize = self.table.scalar(Scalar::Usize);
+        let size = self.table.add(Ty::Size(hir::Size::Known(count)));
+        let array = self.table.add(Ty::Array(byte, size));
+        let bytes = self.expr_of_type(bytes, array);
+        let kept = self.declare_temporary("bytes", array);
+        let mut joined: Option<Expr> = None;
+        for i in 0..count {
+            let index = if order == ByteOrder::Little { i } else { count - 1 - i };
+            let index = Box::new(at(self.literal(super::Literal::Integer(index.into(), mark)), usize));
+            let base = Box::new(at(ExprKind::Local(kept), array));
+            let element = at(ExprKind::Index { base, index }, byte);
+            let part = at(ExprKind::Cast(Box::new(element)), word);
+            joined = Some(match joined {
+                None => part,
+                Some(before) => {
+                    let amount = self.amount(8 * i, mark);
+                    let part = at(ExprKind::Binary(Binary::Shl, Box::new(part), Box::new(amount)), word);
+                    at(ExprKind::Binary(Binary::Or, Box::new(before), Box::new(part)), word)
+                }
+            });
+        }
+        let joined = joined?;
+        let value = if scalar.is_float() { bitcast(joined) } else { ExprKind::Cast(Box::new(joined)) };
+        let bound = Statement::Let { pattern: Pattern::Local(kept), value: Some(bytes), span };
+        Some((ExprKind::Block(Block { statements: vec![bound], value: Some(Box::new(at(value, ty))) }), ty))
+    }
+
+    /// Returns the amount of a shift.
+    fn amount(&mut self, bits: u32, mark: SpanPair) -> Expr {
+        let ty = self.table.scalar(Scalar::U32);
+        let kind = self.literal(super::Literal::Integer(bits.into(), mark));
+        Expr { kind, ty: TypeId(ty.0), span: mark.span }
+    }
+}
+
+fn convert(value: Expr) -> ExprKind {
+    ExprKind::Intrinsic { intrinsic: Intrinsic::Convert, arguments: vec![value] }
+}
+
+fn bitcast(value: Expr) -> ExprKind {
+    ExprKind::Intrinsic { intrinsic: Intrinsic::Bitcast, arguments: vec![value] }
+}
