@@ -33,6 +33,7 @@ mod repeated;
 mod results;
 mod scalar_operators;
 mod share;
+mod shorthand;
 mod structs;
 mod support;
 mod targets;
