@@ -346,7 +346,6 @@ fn iteration(n: usize, y: &mut [f32]) {
     for a in grid::stride(1.0) {}
     for a in y.iter() {}
     for a in rolled([1, 2]) {}
-    for a in [1, 2].into_iter().rev() {}
 }
 
 #[kernel(block = 32, grid = 1)]

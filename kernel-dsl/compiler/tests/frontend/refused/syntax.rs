@@ -3,7 +3,6 @@
 #[kernel(block = 32, grid = 1)]
 fn matches(n: usize, y: &mut [f32]) {
     y[0] = match n {
-        LIMIT => 1.0,
         Point { x } => x,
         ref m => 2.0,
         Err(e) => 3.0,
@@ -38,7 +37,6 @@ fn macros(y: &mut [f32]) {
 fn text(y: &mut [f32]) {
     let name = "y";
     let letter = 'y';
-    let bytes = b"y";
 }
 
 #[kernel(block = 32, grid = 1)]
