@@ -249,7 +249,9 @@ impl Machine<'_, '_> {
         }
         if !faults.is_empty() || CHECKED {
             self.report_gap_accesses(access, &checked, &mut faults, warp);
-            self.faults(warp, inst, access, faults, "loads");
+            if !faults.is_empty() {
+                self.faults(warp, inst, access, faults, "loads");
+            }
         }
     }
 
