@@ -511,7 +511,12 @@ impl Mutator<'_> {
             Expr::Closure(closure) if self.hit(M::ClosureChanged) => match self.random.below(4) {
                 0 => drop(closure.inputs.pop()),
                 1 => closure.inputs.push(parse_quote!(added)),
-                2 => closure.inputs.push(parse_quote!(added: bool)),
+                2 => {
+                    let typed: syn::FnArg = parse_quote!(added: bool);
+                    if let syn::FnArg::Typed(typed) = typed {
+                        closure.inputs.push(syn::Pat::Type(typed));
+                    }
+                }
                 _ => {
                     let body = &closure.body;
                     *closure.body = parse_quote!({ #body; });
