@@ -165,7 +165,7 @@ pub mod shapes {
     use kernel_dsl::prelude::*;
     use std::ops::{Add, AddAssign, Mul, Neg, Sub};
 
-    pub trait Shape {
+    pub trait Outline {
         fn area(&self) -> f32;
     }
 
@@ -174,19 +174,19 @@ pub mod shapes {
     #[derive(Clone, Copy)]
     pub struct Circle(pub f32);
 
-    impl Shape for Square {
+    impl Outline for Square {
         fn area(&self) -> f32 {
             self.0 * self.0
         }
     }
 
-    impl Shape for Circle {
+    impl Outline for Circle {
         fn area(&self) -> f32 {
             3.0 * self.0 * self.0
         }
     }
 
-    pub fn total(a: &impl Shape, b: impl Shape + Copy) -> f32 {
+    pub fn total(a: &impl Outline, b: impl Outline + Copy) -> f32 {
         a.area() + 2.0 * b.area()
     }
 

@@ -1,9 +1,9 @@
 //! Conversions of Rust's library: `from` and `into` of numbers, and their bytes.
 //!
-//! rustc confirms that a conversion exists. Each is then a cast, or shifts and casts.
+//! Each conversion is a cast, or shifts and casts.
 
 use super::{
-    FunctionChecker,
+    FunctionChecker, NumberConversion,
     types::{Ty, TypeIndex, UnknownKind},
 };
 use crate::Scalar;
@@ -25,6 +25,26 @@ pub(super) fn byte_order(name: &str, before: &str, after: &str) -> Option<ByteOr
         "le" => Some(ByteOrder::Little),
         "be" => Some(ByteOrder::Big),
         _ => None,
+    }
+}
+
+/// Returns whether `To: From<From>` is one of the impls of Rust's library for numbers and `bool`.
+/// They keep each value, on every platform: `usize` is known to have 16 bits.
+fn has_from(to: Scalar, from: Scalar) -> bool {
+    if to == from {
+        return true;
+    }
+    match (from, to) {
+        (_, Scalar::Bool) | (Scalar::Usize, _) => false,
+        _ if from.is_half() => false,
+        (Scalar::Bool, _) => true,
+        (_, Scalar::Usize) => matches!(from, Scalar::U8 | Scalar::U16),
+        _ if to.is_float() => {
+            let digits = if to == Scalar::F32 { 24 } else { 53 };
+            from == Scalar::F32 || from.is_integer() && from.bits() < digits
+        }
+        _ if from.is_float() || to.is_signed() < from.is_signed() => false,
+        _ => from.bits() < to.bits(),
     }
 }
 
@@ -50,8 +70,10 @@ impl FunctionChecker<'_> {
         let from = TypeIndex(value.ty.0);
         let kind = match self.table.get(from) {
             Ty::Scalar(from) if from.is_half() && to.is_float() => convert(value),
-            Ty::Scalar(from) if !from.is_half() && !to.is_half() => ExprKind::Cast(Box::new(value)),
-            Ty::Unknown(UnknownKind::Integer | UnknownKind::Float) if !to.is_half() => ExprKind::Cast(Box::new(value)),
+            Ty::Scalar(_) | Ty::Unknown(UnknownKind::Integer | UnknownKind::Float) if !to.is_half() => {
+                self.conversions.push(NumberConversion { from, to: ty, mark });
+                ExprKind::Cast(Box::new(value))
+            }
             Ty::Wrong => ExprKind::Tuple(Vec::new()),
             _ => {
                 let from = self.named(from);
@@ -64,25 +86,36 @@ impl FunctionChecker<'_> {
 
     /// Checks `x.into()` of a number. The context gives the type.
     pub(super) fn number_into(&mut self, value: Expr, mark: SpanPair) -> (ExprKind, TypeIndex) {
-        let ty = self.table.unknown();
-        self.converted.push((ty, mark));
-        (ExprKind::Cast(Box::new(value)), ty)
+        let to = self.table.unknown();
+        self.conversions.push(NumberConversion { from: TypeIndex(value.ty.0), to, mark });
+        (ExprKind::Cast(Box::new(value)), to)
     }
 
-    /// Reports each `into` whose type, found later, is no number.
-    pub(super) fn conversions(&mut self) {
-        for (ty, mark) in std::mem::take(&mut self.converted) {
-            let is_number = match self.table.get(ty) {
-                Ty::Scalar(scalar) => !scalar.is_half(),
-                Ty::Unknown(_) | Ty::Wrong => true,
-                _ => false,
+    /// Reports each conversion that Rust's library lacks. An integer literal without another type
+    /// is an `i32`, and a float literal an `f64`.
+    pub(super) fn check_conversions(&mut self) {
+        for NumberConversion { from, to, mark } in std::mem::take(&mut self.conversions) {
+            let to = match self.table.get(to) {
+                Ty::Scalar(scalar) if !scalar.is_half() => *scalar,
+                Ty::Unknown(_) | Ty::Wrong => continue,
+                _ => {
+                    let name = self.named(to);
+                    self.report(
+                        mark,
+                        format!("`into` of a number gives an integer or a float of 32 or 64 bits in kernels, not `{name}`: call a function of `{name}`"),
+                    );
+                    continue;
+                }
             };
-            if !is_number {
-                let name = self.named(ty);
-                self.report(
-                    mark,
-                    format!("`into` of a number gives an integer or a float of 32 or 64 bits in kernels, not `{name}`: call a function of `{name}`"),
-                );
+            let from = match self.table.get(from) {
+                Ty::Scalar(scalar) => *scalar,
+                Ty::Unknown(UnknownKind::Integer) => Scalar::I32,
+                Ty::Unknown(UnknownKind::Float) => Scalar::F64,
+                _ => continue,
+            };
+            if !has_from(to, from) {
+                let why = format!("`{to}` has no `From<{from}>`, because some values would change: write `as {to}`");
+                self.report(mark, why);
             }
         }
     }

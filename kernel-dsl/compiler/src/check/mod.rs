@@ -232,8 +232,8 @@ struct FunctionChecker<'a> {
     bounded: Vec<bound::BoundedType>,
     /// The types of negated integers, while they are unknown.
     negated: Vec<(TypeIndex, SpanPair)>,
-    /// The types of the results of `into`, while they are unknown.
-    converted: Vec<(TypeIndex, SpanPair)>,
+    /// The conversions by `from` and `into`, whose types may be unknown.
+    conversions: Vec<NumberConversion>,
     /// The expression that is being checked.
     current: SpanPair,
     /// Shifts by a literal: the shifted type, the amount, and the tokens of the amount.
@@ -243,6 +243,13 @@ struct FunctionChecker<'a> {
     /// Calls of the prelude, for rustc to confirm.
     called: Vec<Called>,
     diagnostics: Vec<Diagnostic>,
+}
+
+/// A conversion of a number whose types may be found later.
+struct NumberConversion {
+    from: TypeIndex,
+    to: TypeIndex,
+    mark: SpanPair,
 }
 
 /// The operands of an operator.
@@ -346,7 +353,7 @@ impl<'a> FunctionChecker<'a> {
             operands: Vec::new(),
             bounded: Vec::new(),
             negated: Vec::new(),
-            converted: Vec::new(),
+            conversions: Vec::new(),
             current: function.body.mark,
             shifts: Vec::new(),
             bound: Vec::new(),
@@ -612,7 +619,7 @@ impl<'a> FunctionChecker<'a> {
         }
         self.bounded();
         self.negations();
-        self.conversions();
+        self.check_conversions();
         let types = Finished::new(&self.table);
         let mut finish = Finish { checker: self, types };
         hir::visit::block(body, &mut |e| finish.one(e));

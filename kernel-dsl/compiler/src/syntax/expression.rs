@@ -235,14 +235,12 @@ impl Reader {
 
     /// Reads the value of a cast, which may be a character: `'a' as u32`.
     fn character(&mut self, value: &syn::Expr) -> Box<Expr> {
-        let mark = self.mark(value);
-        match value {
-            syn::Expr::Paren(p) => self.character(&p.expr),
+        match without_parentheses(value) {
             syn::Expr::Lit(syn::ExprLit { lit: Lit::Char(c), .. }) => {
                 let kind = ExprKind::Integer(u32::from(c.value()).into(), Some(Scalar::U32));
-                Box::new(Expr { kind, mark })
+                Box::new(Expr { kind, mark: self.mark(value) })
             }
-            other => self.boxed(other),
+            _ => self.boxed(value),
         }
     }
 
@@ -389,14 +387,17 @@ impl Reader {
 
 /// Returns the range of `(low..high).contains(&x)`.
 fn tested_range(m: &syn::ExprMethodCall) -> Option<&syn::ExprRange> {
-    let mut receiver = &*m.receiver;
-    while let syn::Expr::Paren(p) = receiver {
-        receiver = &p.expr;
-    }
-    match receiver {
+    match without_parentheses(&m.receiver) {
         syn::Expr::Range(range) if m.method == "contains" && m.args.len() == 1 => Some(range),
         _ => None,
     }
+}
+
+fn without_parentheses(mut expression: &syn::Expr) -> &syn::Expr {
+    while let syn::Expr::Paren(p) = expression {
+        expression = &p.expr;
+    }
+    expression
 }
 
 fn label(label: &Option<syn::Label>) -> Option<proc_macro2::Ident> {
