@@ -329,7 +329,7 @@ impl Machine<'_, '_> {
                 let shared = view.region(access.window, address).is_ok_and(|e| e.region == MemoryRegion::Shared);
                 old = view.element(access, address, 0, lane);
                 let new = (atomic.update)(old, operand(0), operand(1), shared);
-                // The host may store between the load and the store of a poll, which changes nothing.
+                // The host may store between the load and the store of a poll.
                 if new != old {
                     view.set_element(access, address, 0, lane, new);
                     changed = true;

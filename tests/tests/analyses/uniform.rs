@@ -26,8 +26,8 @@ struct Comparer<'k> {
     blocks: usize,
 }
 
-/// Returns a copy that compares one of `step` values, and the numbers of values compared within warps
-/// and within blocks.
+/// Returns a copy that compares one of `step` values, and the numbers of values compared within
+/// warps and within blocks.
 fn with_comparisons(original: &ir::Kernel, step: u32) -> (ir::Kernel, usize, usize) {
     let mut copy = original.clone();
     let offset = original.shared_bytes().next_multiple_of(16);

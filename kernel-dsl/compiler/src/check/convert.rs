@@ -28,8 +28,8 @@ pub(super) fn byte_order(name: &str, before: &str, after: &str) -> Option<ByteOr
     }
 }
 
-/// Returns whether `To: From<From>` is one of the impls of Rust's library for numbers and `bool`.
-/// They keep each value, on every platform: `usize` is known to have 16 bits.
+/// Returns whether Rust's library has an impl of `From` between two numbers or `bool`. Such an impl
+/// keeps each value on every platform, so that a `usize` counts as 16 bits.
 fn has_from(to: Scalar, from: Scalar) -> bool {
     if to == from {
         return true;
