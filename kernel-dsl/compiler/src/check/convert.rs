@@ -43,7 +43,7 @@ fn has_from(to: Scalar, from: Scalar) -> bool {
             let digits = if to == Scalar::F32 { 24 } else { 53 };
             from == Scalar::F32 || from.is_integer() && from.bits() < digits
         }
-        _ if from.is_float() || to.is_signed() < from.is_signed() => false,
+        _ if from.is_float() || (!to.is_signed() && from.is_signed()) => false,
         _ => from.bits() < to.bits(),
     }
 }
