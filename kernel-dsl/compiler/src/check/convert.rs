@@ -7,7 +7,7 @@ use super::{
     types::{Ty, TypeIndex, UnknownKind},
 };
 use crate::Scalar;
-use crate::hir::{self, Block, Expr, ExprKind, Intrinsic, Pattern, Statement, TypeId};
+use crate::hir::{self, Block, Expr, ExprKind, Intrinsic, TypeId};
 use crate::ir::Binary;
 use crate::syntax::{self, SpanPair};
 
@@ -129,29 +129,20 @@ impl FunctionChecker<'_> {
         mark: SpanPair,
     ) -> Option<(ExprKind, TypeIndex)> {
         let bits = bits_of(scalar)?;
-        let count = bits.bits() / 8;
-        let span = mark.span;
-        let at = |kind, ty: TypeIndex| Expr { kind, ty: TypeId(ty.0), span };
-        let (byte, word) = (self.table.scalar(Scalar::U8), self.table.scalar(bits));
-        let word_of = if scalar.is_float() { bitcast(value) } else { ExprKind::Cast(Box::new(value)) };
-        let kept = self.declare_temporary("number", word);
+        let (byte, word, array) = self.byte_types(bits);
+        let at = |kind, ty: TypeIndex| Expr { kind, ty: TypeId(ty.0), span: mark.span };
+        let mut statements = Vec::new();
+        let number = self.keep(&mut statements, at(reinterpreted(value, scalar), word));
         let mut bytes = Vec::new();
-        for i in 0..count {
-            let mut part = at(ExprKind::Local(kept), word);
-            if i > 0 {
-                let amount = self.amount(8 * i, mark);
-                part = at(ExprKind::Binary(Binary::Shr, Box::new(part), Box::new(amount)), word);
-            }
+        for shift in (0..bits.bits()).step_by(8) {
+            let part = self.shifted(Binary::Shr, number.clone(), shift, mark);
             bytes.push(at(ExprKind::Cast(Box::new(part)), byte));
         }
         if order == ByteOrder::Big {
             bytes.reverse();
         }
-        let size = self.table.add(Ty::Size(hir::Size::Known(count)));
-        let array = self.table.add(Ty::Array(byte, size));
-        let bound = Statement::Let { pattern: Pattern::Local(kept), value: Some(at(word_of, word)), span };
         let value = Some(Box::new(at(ExprKind::Array(bytes), array)));
-        Some((ExprKind::Block(Block { statements: vec![bound], value }), array))
+        Some((ExprKind::Block(Block { statements, value }), array))
     }
 
     /// Checks `u32::from_le_bytes(bytes)` or `u32::from_be_bytes(bytes)`; `None` if the type has no
@@ -164,49 +155,61 @@ impl FunctionChecker<'_> {
         mark: SpanPair,
     ) -> Option<(ExprKind, TypeIndex)> {
         let bits = bits_of(scalar)?;
-        let count = bits.bits() / 8;
-        let span = mark.span;
-        let at = |kind, ty: TypeIndex| Expr { kind, ty: TypeId(ty.0), span };
-        let (byte, word, ty) = (self.table.scalar(Scalar::U8), self.table.scalar(bits), self.table.scalar(scalar));
-        let usize = self.table.scalar(Scalar::Usize);
-        let size = self.table.add(Ty::Size(hir::Size::Known(count)));
-        let array = self.table.add(Ty::Array(byte, size));
+        let (byte, word, array) = self.byte_types(bits);
+        let (ty, usize) = (self.table.scalar(scalar), self.table.scalar(Scalar::Usize));
+        let at = |kind, ty: TypeIndex| Expr { kind, ty: TypeId(ty.0), span: mark.span };
         let bytes = self.expr_of_type(bytes, array);
-        let kept = self.declare_temporary("bytes", array);
+        let mut statements = Vec::new();
+        let bytes = self.keep(&mut statements, bytes);
         let mut joined: Option<Expr> = None;
-        for i in 0..count {
-            let index = if order == ByteOrder::Little { i } else { count - 1 - i };
-            let index = Box::new(at(self.literal(super::Literal::Integer(index.into(), mark)), usize));
-            let base = Box::new(at(ExprKind::Local(kept), array));
-            let element = at(ExprKind::Index { base, index }, byte);
+        for shift in (0..bits.bits()).step_by(8) {
+            let place = if order == ByteOrder::Little { shift } else { bits.bits() - 8 - shift };
+            let index = Box::new(self.integer(place / 8, usize, mark));
+            let element = at(ExprKind::Index { base: Box::new(bytes.clone()), index }, byte);
             let part = at(ExprKind::Cast(Box::new(element)), word);
+            let part = self.shifted(Binary::Shl, part, shift, mark);
             joined = Some(match joined {
                 None => part,
-                Some(before) => {
-                    let amount = self.amount(8 * i, mark);
-                    let part = at(ExprKind::Binary(Binary::Shl, Box::new(part), Box::new(amount)), word);
-                    at(ExprKind::Binary(Binary::Or, Box::new(before), Box::new(part)), word)
-                }
+                Some(before) => at(ExprKind::Binary(Binary::Or, Box::new(before), Box::new(part)), word),
             });
         }
-        let joined = joined?;
-        let value = if scalar.is_float() { bitcast(joined) } else { ExprKind::Cast(Box::new(joined)) };
-        let bound = Statement::Let { pattern: Pattern::Local(kept), value: Some(bytes), span };
-        Some((ExprKind::Block(Block { statements: vec![bound], value: Some(Box::new(at(value, ty))) }), ty))
+        let value = Some(Box::new(at(reinterpreted(joined?, scalar), ty)));
+        Some((ExprKind::Block(Block { statements, value }), ty))
     }
 
-    /// Returns the amount of a shift.
-    fn amount(&mut self, bits: u32, mark: SpanPair) -> Expr {
-        let ty = self.table.scalar(Scalar::U32);
-        let kind = self.literal(super::Literal::Integer(bits.into(), mark));
+    /// Returns the types of a byte, of a word with the bits of a number, and of the word's bytes.
+    fn byte_types(&mut self, bits: Scalar) -> (TypeIndex, TypeIndex, TypeIndex) {
+        let (byte, word) = (self.table.scalar(Scalar::U8), self.table.scalar(bits));
+        let size = self.table.add(Ty::Size(hir::Size::Known(bits.bits() / 8)));
+        (byte, word, self.table.add(Ty::Array(byte, size)))
+    }
+
+    /// Returns a number shifted by a constant number of bits.
+    fn shifted(&mut self, operator: Binary, number: Expr, bits: u32, mark: SpanPair) -> Expr {
+        if bits == 0 {
+            return number;
+        }
+        let (ty, span) = (number.ty, mark.span);
+        let amount = self.table.scalar(Scalar::U32);
+        let amount = Box::new(self.integer(bits, amount, mark));
+        Expr { kind: ExprKind::Binary(operator, Box::new(number), amount), ty, span }
+    }
+
+    /// Returns an integer of a known type.
+    fn integer(&mut self, value: u32, ty: TypeIndex, mark: SpanPair) -> Expr {
+        let kind = self.literal(super::Literal::Integer(value.into(), mark));
         Expr { kind, ty: TypeId(ty.0), span: mark.span }
+    }
+}
+
+/// Returns the bits of a number as a word, or a word as the number.
+fn reinterpreted(value: Expr, number: Scalar) -> ExprKind {
+    match number.is_float() {
+        true => ExprKind::Intrinsic { intrinsic: Intrinsic::Bitcast, arguments: vec![value] },
+        false => ExprKind::Cast(Box::new(value)),
     }
 }
 
 fn convert(value: Expr) -> ExprKind {
     ExprKind::Intrinsic { intrinsic: Intrinsic::Convert, arguments: vec![value] }
-}
-
-fn bitcast(value: Expr) -> ExprKind {
-    ExprKind::Intrinsic { intrinsic: Intrinsic::Bitcast, arguments: vec![value] }
 }
