@@ -360,14 +360,11 @@ impl Estimator {
         }
         let from_dram = if l2_bytes > 0.0 { (dram_bytes / l2_bytes).min(1.0) } else { 0.0 };
 
-        // A multiprocessor gets more of the memory's bandwidth if others have no block.
-        let active = blocks.min(multiprocessors);
-        let work = LaunchWork {
-            blocks: blocks.div_ceil(multiprocessors),
-            resident,
-            warps,
-            from_dram: from_dram * active as f64 / multiprocessors as f64,
-        };
+        // The busiest multiprocessor gets more of the memory's bandwidth while others have fewer
+        // blocks.
+        let most_blocks = blocks.div_ceil(multiprocessors);
+        let busy = blocks as f64 / (most_blocks * multiprocessors).max(1) as f64;
+        let work = LaunchWork { blocks: most_blocks, resident, warps, from_dram, busy };
         let figures =
             LaunchFigures { instance, blocks, threads, resident, warps, l2_bytes, dram_bytes, unmatched_accesses };
         Ok(CountedLaunch { code, paths, ops, work, figures })

@@ -203,6 +203,8 @@ pub struct LaunchWork {
     pub warps: u64,
     /// Share of the L2 cache's sectors that come from the memory.
     pub from_dram: f64,
+    /// Blocks of all multiprocessors as a share of what they had if all were as busy as this one.
+    pub busy: f64,
 }
 
 /// Result of a simulation.
@@ -514,7 +516,7 @@ impl<'a> MultiprocessorSimulation<'a> {
                 self.queue = start + cycles;
                 self.out.memory_cycles[0] += cycles;
                 let l2_cycles = sectors / architecture.l2_sectors_per_cycle.value;
-                let dram_cycles = sectors * self.work.from_dram / self.model.dram_sectors_per_cycle();
+                let dram_cycles = sectors * self.work.from_dram * self.work.busy / self.model.dram_sectors_per_cycle();
                 self.l2 = self.l2.max(self.queue) + l2_cycles;
                 self.dram = self.dram.max(self.queue) + dram_cycles;
                 self.out.memory_cycles[1] += l2_cycles;
@@ -607,7 +609,7 @@ mod tests {
         simulate(ops, &blocks, &work, &DeviceModel::named("gtx1080ti").unwrap())
     }
 
-    const ONE: LaunchWork = LaunchWork { blocks: 1, resident: 1, warps: 1, from_dram: 0.0 };
+    const ONE: LaunchWork = LaunchWork { blocks: 1, resident: 1, warps: 1, from_dram: 0.0, busy: 1.0 };
 
     #[test]
     fn stalls_and_pairs_take_the_cycles_that_control_words_state() {
@@ -646,7 +648,7 @@ mod tests {
     fn the_rate_of_the_memory_bounds_many_loads() {
         let load = op(1, ExecutionUnit::Memory, IssueEffect::Global { cycles: 1.0, sectors: 4.0, hits: 0.0 });
         let ops = vec![load; 1000];
-        let simulated = run(&ops, LaunchWork { blocks: 8, resident: 8, warps: 4, from_dram: 1.0 });
+        let simulated = run(&ops, LaunchWork { blocks: 8, resident: 8, warps: 4, from_dram: 1.0, busy: 1.0 });
         let model = DeviceModel::named("gtx1080ti").unwrap();
         let bytes = 8.0 * 4.0 * 1000.0 * 128.0 * 28.0;
         let seconds = simulated.cycles / (model.device.clock_mhz.value * 1e6);
