@@ -23,6 +23,7 @@ pub mod attention;
 mod axes;
 pub mod blocks;
 pub mod convolution;
+mod counters;
 mod dispatch;
 pub mod elementwise;
 pub mod fold;
@@ -42,6 +43,7 @@ pub mod sampling;
 pub mod scan;
 pub mod tuned;
 
+pub use counters::Counters;
 pub use elementwise::saxpy;
 pub use gemm::matmul;
 pub use permute::transpose;

@@ -1,5 +1,7 @@
 //! The target of queued work, and its scratch memory.
 
+use crate::counters::Counters;
+use crate::permute::fill;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::compiler::launch::Refusal;
 use kernel_dsl::launcher::{LaunchForm, Launcher, ValueArgument};
@@ -49,6 +51,15 @@ pub trait Queue: Launcher<Error = Error> {
     fn scratch<T: Element>(&self, len: usize) -> Result<QueueMemory<T>, Error> {
         self.keep(self.device().alloc(len)?)
     }
+
+    /// Returns at least `len` words that are 0 before each launch, for launches that set them back
+    /// to 0.
+    ///
+    /// # Errors
+    /// Returns an error if memory is insufficient.
+    fn counters(&self, len: usize) -> Result<Counters, Error> {
+        self.keep(self.device().zeros(len)?).map(Counters::owned)
+    }
 }
 
 /// A launch on a device ends before its function returns, so that only earlier writers are waited
@@ -70,6 +81,10 @@ impl Queue for Device {
         }
         launch()
     }
+
+    fn counters(&self, len: usize) -> Result<Counters, Error> {
+        Counters::borrowed(self.device(), len)
+    }
 }
 
 impl Queue for Stream {
@@ -90,6 +105,16 @@ impl Queue for Stream {
     fn share<T: Element>(&self, buffer: &Arc<DeviceBuffer<T>>) -> Result<SharedBuffer<T>, Error> {
         Stream::share(self, buffer)?;
         Ok(SharedBuffer::Buffer(buffer.clone()))
+    }
+
+    /// Returns words that a launch clears, if launches are recorded: these use other memory later.
+    fn counters(&self, len: usize) -> Result<Counters, Error> {
+        if !self.records_launches() {
+            return Counters::borrowed(self.device(), len);
+        }
+        let mut words = self.scratch(len)?;
+        fill(self, 0u64, words.view_mut([len])?.strided())?;
+        Ok(Counters::owned(words))
     }
 }
 

@@ -6,7 +6,7 @@ use kernel_dsl::compiler::hir::Instance;
 use kernels_rs::histogram::kernels::{count_global, count_shared};
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
-runtime::register!(count_shared<u8, 256, 8, 16>, cases, reference);
+runtime::register!(count_shared<u8, 256, 32, 16>, shared_cases, shared_reference);
 runtime::register!(count_global<u32>, cases, reference);
 
 /// Returns cases with numbers of keys and bins; some keys have no bin.
@@ -65,8 +65,31 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
+/// Adds the totals and the counter to the cases.
+fn shared_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let mut all = cases(instance, random);
+    for case in &mut all {
+        let bins = case.inputs[3].extents()[0];
+        case.inputs.insert(3, Input::view(&vec![0u64; bins.div_ceil(2)], [bins.div_ceil(2)]));
+        case.inputs.insert(4, Input::view(&[0u32], [1]));
+    }
+    all
+}
+
+/// Adds the counts to the bins.
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let (keys, low, high, mut bins) = (inputs[0].values(), inputs[1].value(), inputs[2].value(), inputs[3].values());
+    vec![counted(instance, inputs, 3, inputs[3].values())]
+}
+
+/// Counts the keys. The totals and the counter are 0 again.
+fn shared_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let cleared = |at: usize| Expected::new(at, inputs[at].values(), Bound::Exact);
+    let bins = vec![0.0; inputs[5].values().len()];
+    vec![cleared(3), cleared(4), counted(instance, inputs, 5, bins)]
+}
+
+fn counted(instance: &Instance, inputs: &[Input], at: usize, mut bins: Vec<f64>) -> Expected {
+    let (keys, low, high) = (inputs[0].values(), inputs[1].value(), inputs[2].value());
     let n = bins.len();
     for key in keys {
         let bin = match scalars(instance).first() {
@@ -79,5 +102,5 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
             *bin += 1.0;
         }
     }
-    vec![Expected::new(3, bins, Bound::Exact)]
+    Expected::new(at, bins, Bound::Exact)
 }

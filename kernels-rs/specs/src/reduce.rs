@@ -1,18 +1,17 @@
-//! Specs of `reduce_rows`, `reduce_parts`, `reduce_columns`, `join_parts`, `join_columns`.
+//! Specs of `reduce_rows`, `reduce_parts`, `reduce_columns`, `join_columns`.
 
 use super::stored::{self, drawn, numbers, scalars};
 use super::{TINY, gamma};
 use kernel_dsl::GenericArgument;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
-use kernels_rs::reduce::kernels::{join_columns, join_parts, reduce_columns, reduce_parts, reduce_rows};
+use kernels_rs::reduce::kernels::{join_columns, reduce_columns, reduce_parts, reduce_rows};
 use kernels_rs::reduce::{ArgMax, Found, Sum};
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(reduce_rows<f32, Sum, 32, 4, 8>, row_cases, row_reference);
 runtime::register!(reduce_parts<f32, Sum, 4>, part_cases, part_reference);
 runtime::register!(reduce_columns<f32, Sum, 4>, column_cases, column_reference);
-runtime::register!(join_parts<Sum>, join_cases, join_reference);
 runtime::register!(join_columns<Sum>, join_column_cases, join_column_reference);
 
 /// Returns whether the instance finds indices instead of sums.
@@ -121,35 +120,54 @@ fn row_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 
 fn part_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let &[v] = numbers(instance).as_slice() else { return Vec::new() };
-    let shapes = [[1, 5 * v, 2 * v], [3, 300 * v, 256 * v], [2, 8 * v, 8 * v], [1, 0, v], [2, 2916 * v, 2048 * v]];
-    let case = |[rows, cols, chunk]: [usize; 3]| {
-        let (x, pitch) = (matrix(random, instance, [rows, cols], v), random.below(2) * cols);
-        let parts = states(instance, [rows, cols.div_ceil(chunk)]);
-        let name = format!("{rows} × {cols} in parts of {chunk}, places {pitch} apart");
-        Case::new(name, [x, Input::scalar(chunk), Input::scalar(pitch), parts])
+    let case = |(x, rows, results, cols, chunk, pitch): (Input, usize, usize, usize, usize, usize)| {
+        let parts = (rows * cols.div_ceil(chunk)).max(1);
+        let name = format!("{rows} × {cols} in parts of {chunk}, indices {pitch} apart, {results} results");
+        let parts = states(instance, [results, parts / results]);
+        let ended = Input::view(&vec![0u32; results], [results]);
+        let y = self::results(instance, results);
+        Case::new(name, [x, Input::scalar(chunk), Input::scalar(pitch), parts, ended, y])
     };
-    let mut all: Vec<Case> = shapes.map(case).into();
-    let (x, parts) = (extremes(random, instance, 5 * v, v), states(instance, [Extreme::ALL.len(), 2]));
-    all.push(Case::new("extremes", [x, Input::scalar(4 * v), Input::scalar(5 * v), parts]));
+    let shapes = [
+        [1, 1, 5 * v, 2 * v],
+        [3, 3, 300 * v, 256 * v],
+        [3, 1, 300 * v, 256 * v],
+        [2, 2, 8 * v, 8 * v],
+        // More parts than threads.
+        [2, 1, 300 * v, 2 * v],
+        [1, 1, 0, v],
+        [2, 2, 2916 * v, 2048 * v],
+    ];
+    let mut all: Vec<Case> = shapes
+        .into_iter()
+        .map(|[rows, results, cols, chunk]| {
+            let pitch = if results < rows { cols } else { random.below(2) * cols };
+            case((matrix(random, instance, [rows, cols], v), rows, results, cols, chunk, pitch))
+        })
+        .collect();
+    let rows = Extreme::ALL.len();
+    all.push(case((extremes(random, instance, 5 * v, v), rows, rows, 5 * v, 4 * v, 0)));
     all
 }
 
-/// Reduces parts as rows.
+/// Reduces parts as rows, then the parts: additions of a thread's parts, then of lanes and warps.
 fn part_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[v] = numbers(instance).as_slice() else { return Vec::new() };
     let (x, chunk, pitch) = (inputs[0].values(), inputs[1].value() as usize, inputs[2].value() as usize);
-    let &[rows, cols] = inputs[0].extents() else { return Vec::new() };
-    let (mut values, mut bounds) = (Vec::new(), Vec::new());
-    for row in 0..rows {
-        for from in (0..cols).step_by(chunk) {
-            let places = from..cols.min(from + chunk);
-            let additions = places.len().div_ceil(256 * v) + v + 8;
-            let (parts, bound) = combined(instance, places.map(|c| (row * pitch + c, x[row * cols + c])), additions);
-            bounds.extend(parts.iter().map(|_| bound));
-            values.extend(parts);
-        }
-    }
-    vec![Expected::new(3, values, Bound::Each(bounds))]
+    let (&[rows, cols], &[results, parts]) = (inputs[0].extents(), inputs[3].extents()) else { return Vec::new() };
+    let additions = chunk.min(cols).div_ceil(256 * v) + v + 8 + parts.div_ceil(256) + 8;
+    let result = |result: usize| {
+        let of_result = result * (rows / results)..(result + 1) * (rows / results);
+        let elements = of_result.flat_map(|row| (0..cols).map(move |c| (row, c)));
+        let elements = elements.map(|(row, c)| (row * pitch + c, x[row * cols + c]));
+        finished(instance, elements, rows / results * cols, additions)
+    };
+    let (values, bounds) = (0..results).map(result).unzip();
+    vec![
+        Expected::unchecked(3),
+        Expected::new(4, vec![0.0; results], Bound::Exact),
+        Expected::new(5, values, Bound::Each(bounds)),
+    ]
 }
 
 fn column_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
@@ -198,7 +216,7 @@ fn column_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 }
 
 /// Returns states of parts with repeated values, so that the first index counts.
-fn parts_of<const R: usize>(random: &mut Random, instance: &Instance, extents: [usize; R]) -> Input {
+fn parts_of(random: &mut Random, instance: &Instance, extents: [usize; 3]) -> Input {
     let elements = extents.iter().product::<usize>();
     if !finds(instance) {
         return Input::view(&random.values::<f32>(elements), extents);
@@ -211,30 +229,17 @@ fn parts_of<const R: usize>(random: &mut Random, instance: &Instance, extents: [
 /// The number of parts of each extreme.
 const EXTREME_PARTS: usize = 7;
 
-/// Returns parts of each extreme: a row of a matrix, or a column of the matrix in a batch. No part
-/// that a kernel writes has a NaN as its largest value.
-fn extreme_parts<const R: usize>(random: &mut Random, instance: &Instance, extents: [usize; R]) -> Input {
-    let (rows, parts, in_columns) = (Extreme::ALL.len(), EXTREME_PARTS, R == 3);
-    let of_rows = Extreme::rows::<f32>(&Extreme::ALL, random, parts, parts).to_vec::<f32>();
-    let place = |i: usize| if in_columns { i % rows * parts + i / rows } else { i };
-    let values: Vec<f32> = (0..rows * parts).map(|i| of_rows[place(i)]).collect();
+/// Returns parts of a column for each extreme. No part that a kernel writes has a NaN as its
+/// largest value.
+fn extreme_parts(random: &mut Random, instance: &Instance) -> Input {
+    let (cols, parts) = (Extreme::ALL.len(), EXTREME_PARTS);
+    let of_cols = Extreme::rows::<f32>(&Extreme::ALL, random, parts, parts).to_vec::<f32>();
+    let values: Vec<f32> = (0..cols * parts).map(|i| of_cols[i % cols * parts + i / cols]).collect();
     if !finds(instance) {
-        return Input::view(&values, extents);
+        return Input::view(&values, [1, parts, cols]);
     }
-    let part = |i: usize| if in_columns { i / rows } else { i % parts };
-    let found = |(i, x): (usize, f32)| Found { value: x.max(f32::NEG_INFINITY), at: part(i) as u32 };
-    Input::view(&values.into_iter().enumerate().map(found).collect::<Vec<_>>(), extents)
-}
-
-fn join_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let case = |[rows, parts]: [usize; 2]| {
-        let input = parts_of(random, instance, [rows, parts]);
-        Case::new(format!("{rows} of {parts} parts"), [input, Input::scalar(1000usize), results(instance, rows)])
-    };
-    let mut all: Vec<Case> = [[1, 1], [7, 32], [9, 33], [1, 300], [3, 0], [0, 4]].map(case).into();
-    let input = extreme_parts(random, instance, [Extreme::ALL.len(), EXTREME_PARTS]);
-    all.push(Case::new("extremes", [input, Input::scalar(1000usize), results(instance, Extreme::ALL.len())]));
-    all
+    let found = |(i, x): (usize, f32)| Found { value: x.max(f32::NEG_INFINITY), at: (i / cols) as u32 };
+    Input::view(&values.into_iter().enumerate().map(found).collect::<Vec<_>>(), [1, parts, cols])
 }
 
 fn join_column_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
@@ -252,22 +257,9 @@ fn join_column_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     // The last has more matrices than there are blocks.
     let shapes = [[1, 1, 1], [2, 8, 31], [1, 33, 33], [3, 70, 32], [1, 0, 3], [0, 4, 5], [4100, 1, 1]];
     let mut all: Vec<Case> = shapes.map(case).into();
-    let input = extreme_parts(random, instance, [1, EXTREME_PARTS, Extreme::ALL.len()]);
+    let input = extreme_parts(random, instance);
     all.push(Case::new("extremes", [input, Input::scalar(1000usize), y(1, Extreme::ALL.len())]));
     all
-}
-
-/// Combines parts: additions of a lane's parts, then of lanes.
-fn join_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let (states, n) = (inputs[0].values(), inputs[1].value() as usize);
-    let &[rows, parts] = inputs[0].extents() else { return Vec::new() };
-    let row = |row: usize| {
-        let of_row = (row * parts..(row + 1) * parts)
-            .map(|i| if finds(instance) { (states[2 * i + 1] as usize, states[2 * i]) } else { (i, states[i]) });
-        finished(instance, of_row, n, parts.div_ceil(32) + 5)
-    };
-    let (values, bounds) = (0..rows).map(row).unzip();
-    vec![Expected::new(2, values, Bound::Each(bounds))]
 }
 
 /// Combines parts of columns: additions of a warp's parts, then of eight warps.

@@ -10,7 +10,6 @@ use super::score::{Plain, Score};
 use super::span::{KEYS, MaskPattern, SequenceSpan, Sequences};
 use crate::access::rows_begin_at;
 use crate::operand::ArrayOperand;
-use crate::permute::fill;
 use crate::queue::renaming_parameters;
 use crate::rowwise::plan::queue;
 use crate::{LaunchStruct, Queue};
@@ -503,12 +502,11 @@ impl<T: Float + GenericArgument, V: KeysAndValues<T>, M: Score + LaunchStruct, Q
         let slots = plan.slots;
         let mut partial = on.scratch::<f32>(slots * tile.height * tile.width)?;
         let mut logs = on.scratch::<f32>(slots * tile.height * 2)?;
-        let mut ended = on.scratch::<u32>(slots)?;
-        fill(on, 0u32, ended.view_mut([slots])?.strided())?;
+        let mut counters = on.counters(slots.div_ceil(2))?;
         let mut partial =
             partial.view_strided_mut([slots, tile.height, tile.width], [tile.height * tile.width, tile.width, 1])?;
         let mut logs = logs.view_strided_mut([slots, tile.height, 2], [tile.height * 2, 2, 1])?;
-        let mut ended = ended.view_mut([slots])?;
+        let mut ended = counters.halves(slots)?;
         // Explicit strides keep rows aligned even if there are no rows.
         let work = work.view_strided([plan.blocks, TABLE_COLUMNS], [TABLE_COLUMNS, 1])?;
         let operands = Operands {

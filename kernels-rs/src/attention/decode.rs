@@ -157,6 +157,7 @@ use self::parts::*;
 use self::query::*;
 use super::cache::*;
 use super::tile::lowered;
+use crate::counters::count_block;
 use crate::fold::{along_x, along_y, along_z, block_at};
 use kernel_dsl::prelude::*;
 

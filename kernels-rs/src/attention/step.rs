@@ -7,7 +7,7 @@ use crate::access::rows_begin_at;
 use crate::operand::ArrayOperand;
 use crate::queue::renaming_parameters;
 use crate::rowwise::plan::queue;
-use crate::{LaunchStruct, Queue, QueueMemory};
+use crate::{Counters, LaunchStruct, Queue, QueueMemory};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -25,7 +25,7 @@ const SPLIT_MULTIPLE: usize = 32;
 pub struct Scratch {
     parts: QueueMemory<f32>,
     logs: QueueMemory<f32>,
-    ended: QueueMemory<u32>,
+    ended: Counters,
     shape: [usize; 3],
     /// The number of parts that a sequence's keys are split into.
     splits: usize,
@@ -71,7 +71,7 @@ impl Scratch {
         Ok(Scratch {
             parts: on.scratch(sequences * heads * splits * width)?,
             logs: on.scratch(sequences * heads * splits * 2)?,
-            ended: on.keep(on.device().zeros(sequences * heads)?)?,
+            ended: on.counters((sequences * heads).div_ceil(2))?,
             shape,
             splits,
         })
@@ -345,7 +345,7 @@ impl Decode {
             no_values = none.view_strided(v.extents(), [elements, elements, elements, 1])?;
             v = &no_values;
         }
-        let Scratch { parts, logs, ended, shape: [_, of_heads, of_width], splits } = scratch;
+        let Scratch { parts, logs, ended, shape: [of_sequences, of_heads, of_width], splits } = scratch;
         // If a step has fewer sequences than the scratch memory allows, it uses the first rows.
         let sixteen = K::INTEGERS
             && width.is_multiple_of(16)
@@ -367,8 +367,7 @@ impl Decode {
         let strides = [*of_heads * splits * of_width, splits * of_width, of_width, 1];
         let mut parts = parts.view_strided_mut([all, heads, splits, width], strides)?;
         let mut logs = logs.view_strided_mut([all, heads, splits, 2], [heads * splits * 2, splits * 2, 2, 1])?;
-        let counters = ended.len();
-        let mut ended = ended.view_mut([counters])?;
+        let mut ended = ended.halves(*of_sequences * *of_heads)?;
         let scale = self.scale.unwrap_or(1.0 / (width.max(1) as f32).sqrt());
         let StepForm { lanes, wide, each, group, in_flight, tokens: several, sets, threads } = form;
         let numbers = [lanes, wide, each, group, in_flight].map(Constant::Usize);

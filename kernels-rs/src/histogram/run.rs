@@ -25,9 +25,9 @@ const THREADS: usize = 8 * 256;
 /// | `f32` x in `range` | ⌊(x − low) / (high − low) · bins⌋ for `range` = low..=high; `high` itself is in the last bin |
 /// | `f32` outside `range`, ±∞, NaN | none |
 ///
-/// The difference, the quotient and the product are each rounded to `f32`: a number next to the
-/// edge of a bin may be counted in the adjacent bin. If the width exceeds `f32::MAX`, it is
-/// computed from halves. −0 counts as 0; subnormal numbers and ranges are exact. If low equals
+/// The difference, the number of bins per unit, and their product are each rounded to `f32`: a
+/// number next to the edge of a bin may be counted in the adjacent bin. If the width exceeds
+/// `f32::MAX`, it is computed from halves. −0 counts as 0; subnormal numbers and ranges are exact. If low equals
 /// high, that number is in the last bin. A count is below 2³².
 ///
 /// ```
@@ -62,23 +62,31 @@ pub fn histogram<K: Key + GenericArgument>(
     let ([n], [wanted], wide) = (keys.extents(), bins.extents(), widest(size_of::<K>()));
     // A thread advances by the number of threads, even past the end.
     keys.countable(n, THREADS * on.device().facts().multiprocessors as usize)?;
-    fill(on, 0u32, bins.reborrow().strided()).map_err(renaming_parameters(&[["y", "bins"]]))?;
-    if n == 0 || wanted == 0 {
+    if wanted == 0 {
         return Ok(());
+    }
+    if wanted > 4096 {
+        fill(on, 0u32, bins.reborrow().strided()).map_err(renaming_parameters(&[["y", "bins"]]))?;
+        if n == 0 {
+            return Ok(());
+        }
+        // SAFETY: as below.
+        return unsafe { count_global::<K>::launch_unchecked(&LibraryCall(on), keys, low, high, bins) };
     }
     // The remainder of the last 16 bytes is counted one key at a time.
     let aligned =
         pieces_are_contiguous(&keys.slice(0..n / wide * wide)?.strided().reshaped([1, 1, 1, n / wide * wide])?, wide);
-    if wanted > 4096 {
-        // SAFETY: as below.
-        return unsafe { count_global::<K>::launch_unchecked(&LibraryCall(on), keys, low, high, bins) };
-    }
     let wide = if aligned { wide } else { 1 };
-    dispatch!(let V: usize = wide, of [1, 4, 16]; let [BINS: usize, COPIES: usize] = match wanted {
-        0..=256 => [256, 8],
+    let pairs = wanted.div_ceil(2);
+    let (mut ended, mut totals) = (on.counters(1)?, on.counters(pairs)?);
+    let (ended, totals) = (ended.halves(1)?, totals.words(pairs)?);
+    dispatch!(let V: usize = wide, of [1, 4, 16]; let [BINS: usize, COLUMNS: usize] = match wanted {
+        0..=256 => [256, 32],
         _ => [4096, 1],
     };
     // SAFETY: the launch compares the number of bins, and the kernel counts within them. The oracle
     // ran the kernel at and around every edge (`kernels check`).
-    unsafe { count_shared::<K, BINS, COPIES, V>::launch_unchecked(&LibraryCall(on), keys, low, high, bins) })
+    unsafe {
+        count_shared::<K, BINS, COLUMNS, V>::launch_unchecked(&LibraryCall(on), keys, low, high, totals, ended, bins)
+    })
 }

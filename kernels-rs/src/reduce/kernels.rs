@@ -1,6 +1,7 @@
 //! The kernels of reductions.
 
 use super::items::*;
+use crate::counters::count_block;
 use kernel_dsl::prelude::*;
 
 /// The number of accesses that a thread has in flight.
@@ -65,27 +66,48 @@ pub fn reduce_rows<X: Float, M: Monoid, const T: usize, const V: usize, const RO
     }
 }
 
-/// Reduces parts[r, p] ← elements p · chunk to (p + 1) · chunk of row r, one block per part.
-/// Indices count from r · `pitch`.
+/// Reduces each row of x to an element of y, or all rows to one element. A block has a part of
+/// `chunk` elements of a row, and the last of a result's blocks to end combines the parts.
+///
+/// Indices of row r count from r · `pitch`. A result has a row of `parts`, and counts its blocks in
+/// an element of `ended`, which is 0 before and after the launch.
 #[kernel(
     block = 256,
-    grid = parts.cols() * parts.rows(),
+    grid = parts.rows() * parts.cols(),
     instances(X = f32, M = Sum, V = 4 | 1; X = f32, M = ArgMax, V = 4),
-    writes(parts = once),
+    writes(y = once),
 )]
-#[requires(parts.rows() == x.rows(), chunk > 0, parts.cols() == x.cols().div_ceil(chunk), chunk % V == 0, x.aligned(V), x.cols() % V == 0)]
+#[requires(
+    chunk > 0, chunk % V == 0, x.aligned(V), x.cols() % V == 0, y.len() == parts.rows(), ended.len() >= y.len(),
+    y.len() == 1 || y.len() == x.rows(), parts.rows() * parts.cols() == (x.rows() * x.cols().div_ceil(chunk)).max(1),
+)]
 pub fn reduce_parts<X: Float, M: Monoid, const V: usize>(
     x: View<X, 2>,
     chunk: usize,
     pitch: usize,
     mut parts: ViewMut<M::State, 2>,
+    ended: ViewMut<u32, 1>,
+    mut y: ViewMut<M::Out, 1>,
 ) {
-    let (row, part) = (block::x() / parts.cols(), block::x() % parts.cols());
-    let (from, base) = (part * chunk, row * pitch);
-    let mine = of_thread::<X, M, 256, V>(x, row, from, x.cols().min(from + chunk), base, thread::x());
+    let of_row = x.cols().div_ceil(chunk).max(1);
+    let (row, from) = (block::x() / of_row, block::x() % of_row * chunk);
+    let to = if row < x.rows() { x.cols().min(from + chunk) } else { 0 };
+    let (result, part) = (block::x() / parts.cols(), block::x() % parts.cols());
+    let mine = of_thread::<X, M, 256, V>(x, row, from, to, row * pitch, thread::x());
     let all = block::reduce(mine, M::join);
     if thread::x() == 0 {
-        parts[(row, part)] = all;
+        parts[(result, part)] = all;
+    }
+    if count_block(ended, || result, parts.cols()) != parts.cols() {
+        return;
+    }
+    let mut all = M::ZERO;
+    for part in (thread::x()..parts.cols()).step_by(256) {
+        all = M::join(all, parts[(result, part)]);
+    }
+    let all = block::reduce(all, M::join);
+    if thread::x() == 0 {
+        y[result] = M::finish(all, x.rows() / y.len() * x.cols());
     }
 }
 
@@ -141,27 +163,6 @@ pub fn reduce_columns<X: Float, M: Monoid, const V: usize>(
             }
         }
         block::sync();
-    }
-}
-
-/// Combines `y[i]` ← the parts of row i, over `n` elements; one warp per row.
-#[kernel(
-    block = (32, 8),
-    grid = y.len().div_ceil(8),
-    instances(M = Sum | ArgMax),
-    writes(y = once),
-)]
-#[requires(y.len() == parts.rows())]
-pub fn join_parts<M: Monoid>(parts: View<M::State, 2>, n: usize, mut y: ViewMut<M::Out, 1>) {
-    let row = block::x() * 8 + thread::y();
-    let mut all = M::ZERO;
-    let to = if row < parts.rows() { parts.cols() } else { 0 };
-    for part in (thread::x()..to).step_by(32) {
-        all = M::join(all, parts[(row, part)]);
-    }
-    let all = warp::reduce(all, M::join);
-    if thread::x() == 0 && row < parts.rows() {
-        y[row] = M::finish(all, n);
     }
 }
 

@@ -1,13 +1,14 @@
 //! The calls for reductions, which choose the number of parts, the access width and the kernels.
 
 use super::Monoid;
-use super::kernels::{join_columns, join_parts, reduce_columns, reduce_parts, reduce_rows};
+use super::kernels::{join_columns, reduce_columns, reduce_parts, reduce_rows};
+use crate::Queue;
 use crate::axes::{pieces_are_contiguous, widest};
 use crate::dispatch::dispatch;
 use crate::operand::ArrayOperand;
-use crate::parts::chunk;
+use crate::parts::{blocks, chunk};
 use crate::queue::LibraryCall;
-use crate::{Queue, QueueMemory};
+
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -16,6 +17,12 @@ pub trait Reduced: Monoid + GenericArgument {}
 
 impl<M: Monoid + GenericArgument> Reduced for M {}
 
+/// The number of blocks per multiprocessor that reduce parts of rows, and saturate the memory
+/// bandwidth. The last block of a result combines the parts of all, which takes longer if there are
+/// more.
+const ROW_BLOCKS: usize = 4;
+/// The number of blocks per multiprocessor that reduce parts of columns.
+const COLUMN_BLOCKS: usize = 8;
 /// The minimum number of elements of a row per block: with fewer, the overhead of a block
 /// dominates.
 const MIN_ROW_PART: usize = 8192;
@@ -74,13 +81,9 @@ pub fn rows<X: Float + GenericArgument, M: Reduced>(
     x.countable(rows, ROWS)?;
     // Normalizes the stride of an axis of one row, which has no meaning.
     let x = &x.strided().reshaped([rows, n])?.side_by_side()?;
-    let chunk = chunk(on, x, rows, n, MIN_ROW_PART, ROW_PART_STEP)?;
+    let chunk = chunk(x, blocks(on, ROW_BLOCKS).div_ceil(rows), n, MIN_ROW_PART, ROW_PART_STEP)?;
     if chunk < n {
-        let parts = parts::<X, M>(on, x, chunk, 0)?;
-        // SAFETY: as in `of_row`.
-        return unsafe {
-            join_parts::<M>::launch_unchecked(&LibraryCall(on), parts.view([rows, n.div_ceil(chunk)])?, n, y)
-        };
+        return parts::<X, M>(on, x, chunk, 0, y);
     }
     dispatch!(let [L: usize, V: usize, R: usize] = match (width(x), n) {
         (8, 0..=4096) => [32, 8, 8],
@@ -125,7 +128,7 @@ pub fn columns<X: Float + GenericArgument, M: Reduced>(
     let wide = widest(size_of::<X>()).min(8);
     let whole = pieces_are_contiguous(&x.strided().reshaped([1, batch, rows, cols])?, wide);
     let strips = batch * cols.div_ceil(32 * if whole { wide } else { 1 });
-    let chunk = chunk(on, x, strips, rows, MIN_COLUMN_PART, COLUMN_PART_STEP)?;
+    let chunk = chunk(x, blocks(on, COLUMN_BLOCKS).div_ceil(strips), rows, MIN_COLUMN_PART, COLUMN_PART_STEP)?;
     let parts = rows.div_ceil(chunk);
     let mut states = on.scratch::<M::State>(results * parts)?;
     let of_states = [batch, parts, cols];
@@ -150,6 +153,7 @@ pub fn all<X: Float + GenericArgument, M: Reduced>(
     y: &mut BufferViewMut<'_, M::Out, 1>,
 ) -> Result<(), Error> {
     let [rows, n] = x.extents();
+    y.expected("y", [1], "the result")?;
     // Indices count through all rows.
     let elements = rows.saturating_mul(n);
     x.countable(elements, MIN_ROW_PART + ROW_PART_STEP)?;
@@ -159,27 +163,28 @@ pub fn all<X: Float + GenericArgument, M: Reduced>(
         Err(_) => *x,
     };
     let [rows, of_row] = x.extents();
-    let chunk = chunk(on, &x, rows, of_row, MIN_ROW_PART, ROW_PART_STEP)?;
-    let parts = parts::<X, M>(on, &x, chunk, of_row)?;
-    // SAFETY: as in `rows`.
-    unsafe { join_parts::<M>::launch_unchecked(&LibraryCall(on), parts.view([1, parts.len()])?, elements, y) }
+    let chunk = chunk(&x, blocks(on, ROW_BLOCKS).div_ceil(rows.max(1)), of_row, MIN_ROW_PART, ROW_PART_STEP)?;
+    parts::<X, M>(on, &x, chunk, of_row, y)
 }
 
-/// Computes the states of parts of `chunk` elements of the rows, row by row.
+/// Reduces parts of `chunk` elements of the rows, then the parts of each row, or of all rows if y
+/// has one element. Indices of neighboring rows are `pitch` apart.
 fn parts<X: Float + GenericArgument, M: Reduced>(
     on: &impl Queue,
     x: &BufferView<'_, X, 2>,
     chunk: usize,
     pitch: usize,
-) -> Result<QueueMemory<M::State>, Error> {
-    let [rows, n] = x.extents();
-    let parts = n.div_ceil(chunk);
-    let mut states = on.scratch::<M::State>(rows * parts)?;
-    let mut view = states.view_mut([rows, parts])?;
+    y: &mut BufferViewMut<'_, M::Out, 1>,
+) -> Result<(), Error> {
+    let ([rows, n], [results]) = (x.extents(), y.extents());
+    let parts = (rows * n.div_ceil(chunk)).max(1);
+    let mut states = on.scratch::<M::State>(parts)?;
+    let mut counters = on.counters(results.div_ceil(2))?;
+    let (mut states, ended) = (states.view_mut([results, parts / results])?, counters.halves(results)?);
     dispatch!(let V: usize = width(x), of [1, 4, 8];
-        // SAFETY: as in `rows`.
-        unsafe { reduce_parts::<X, M, V>::launch_unchecked(&LibraryCall(on), x, chunk, pitch, &mut view) })?;
-    Ok(states)
+        // SAFETY: the launch compares all extents with one another, and the kernel accesses
+        // elements within them only. The oracle ran it at and around every edge (`kernels check`).
+        unsafe { reduce_parts::<X, M, V>::launch_unchecked(&LibraryCall(on), x, chunk, pitch, &mut states, ended, y) })
 }
 
 /// Returns the number of elements of a row that are read at once.

@@ -6,12 +6,14 @@ use crate::Queue;
 use crate::axes::{pieces_are_contiguous, pieces_are_contiguous_mut};
 use crate::dispatch::dispatch;
 use crate::operand::ArrayOperand;
-use crate::parts::chunk;
+use crate::parts::{blocks, chunk};
 use crate::permute::fill;
 use crate::queue::LibraryCall;
 use kernel_dsl::GenericArgument;
 use runtime::{BufferView, BufferViewMut, Error};
 
+/// The number of blocks per multiprocessor that saturates the memory bandwidth.
+const BLOCKS_PER_MULTIPROCESSOR: usize = 8;
 /// Tiles of a group: the number of threads of a block, each of which reads a sum.
 const GROUP: usize = 256;
 
@@ -83,7 +85,7 @@ fn scan<T: ScanSum + GenericArgument, const INCLUSIVE: bool>(
         && pieces_are_contiguous_mut(&mut y.reborrow().strided().reshaped(row)?, 4);
     let pieces = if size_of::<T>() == 8 { 4 } else { 8 };
     let tile = 1024 * pieces;
-    if chunk(on, x, rows, n, tile, tile)? >= n {
+    if chunk(x, blocks(on, BLOCKS_PER_MULTIPROCESSOR).div_ceil(rows), n, tile, tile)? >= n {
         return dispatch!(let V: usize = if four { 4 } else { 1 }, of [1, 4];
             // SAFETY: the launch checks all extents against each other, and the kernel's accesses
             // stay within them. The oracle ran the kernel at and around every edge (`kernels

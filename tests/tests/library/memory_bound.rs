@@ -19,6 +19,7 @@ macro_rules! on_each_device {
 
 mod arrays;
 mod counted;
+mod counters;
 mod moved;
 mod reduced;
 mod rotated;

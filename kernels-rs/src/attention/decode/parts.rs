@@ -155,23 +155,6 @@ pub fn store_part<
     }
 }
 
-/// Counts the block in an element of `ended`, which `counter` returns to one thread. Returns how
-/// many of the `splits` blocks have stored their parts. The last block sets the element to 0.
-#[device]
-pub fn count_block(mut ended: ViewMut<u32, 1>, counter: impl Fn() -> usize, splits: usize) -> usize {
-    let mut before = 0u32;
-    if thread::x() == 0 {
-        let counter = counter();
-        fence::grid();
-        before = ended.fetch_add(counter, 1);
-        fence::grid();
-        if before as usize + 1 == splits {
-            ended[counter] = 0;
-        }
-    }
-    block::broadcast(before, 0) as usize + 1
-}
-
 /// Merges parts of a column: the splits from `first` on, in steps of `step` below `splits`. Loads
 /// `SPLITS_AHEAD` splits at a time. Returns four elements of the sums, from `d` on.
 #[device]
