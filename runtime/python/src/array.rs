@@ -230,12 +230,12 @@ impl Foreign {
         if in_order { Box::new(()) } else { Box::new(self.owner) }
     }
 
-    /// Makes work of the device wait for the producer's pending work.
-    pub fn wait_for_producer(&self, py: Python<'_>, opened: &Opened) -> PyResult<()> {
+    /// Makes later work of a stream of the device wait for the producer's pending work.
+    pub fn wait_for_producer(&self, py: Python<'_>, on: &runtime::Stream) -> PyResult<()> {
         let Some(stream) = self.pending else { return Ok(()) };
         let handle = std::ptr::without_provenance_mut(stream);
         // SAFETY: the interface states that the number is a stream of the array's device.
-        let waited = unsafe { opened.stream.wait_for_handle(handle) };
+        let waited = unsafe { on.wait_for_handle(handle) };
         waited.map_err(|e| error::runtime(py, e))
     }
 
@@ -733,7 +733,7 @@ pub fn asarray<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) -> PyResult<Bou
     let foreign = Foreign::of(source, "source")?.ok_or_else(|| PyTypeError::new_err("`source` is not an array"))?;
     let (place, scalar, shape, writable) = (foreign.place, foreign.scalar, foreign.shape.clone(), foreign.writable);
     let opened = place.open(py)?;
-    foreign.wait_for_producer(py, &opened)?;
+    foreign.wait_for_producer(py, &opened.stream)?;
     // The array may be used on any stream from now on.
     py.detach(|| opened.complete(|_| Ok(()))).map_err(|e| error::runtime(py, e))?;
     match foreign.memory(&opened, ArrayForm::Slice, "source", false)?.0 {
@@ -801,7 +801,11 @@ pub fn open<'a>(
     let mut ordered = handle;
     for (_, array) in arrays.clone() {
         if array.pending.is_some() && array.pending != ordered {
-            array.wait_for_producer(py, &opened)?;
+            let on = match &stream {
+                Some(On::Stream(stream)) => &stream.get().stream,
+                _ => &opened.stream,
+            };
+            array.wait_for_producer(py, on)?;
             ordered = ordered.or(array.pending);
         }
     }

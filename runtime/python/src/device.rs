@@ -15,6 +15,7 @@ use std::fmt;
 use std::panic::resume_unwind;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -312,6 +313,9 @@ impl Opened {
         let list = Arc::new(self.device.upload(frequencies)?);
         if lists.len() < MAX_ROTARY_TABLES {
             lists.push((key, list.clone()));
+        } else {
+            // As above.
+            self.recording.note(None);
         }
         Ok(list)
     }
@@ -350,6 +354,8 @@ pub struct Stream {
     pub place: Where,
     pub stream: runtime::Stream,
     held: Lock<Vec<Held>>,
+    /// The operations of the device's own stream that this stream already waits for.
+    awaited: AtomicU64,
 }
 
 #[pymethods]
@@ -361,7 +367,7 @@ impl Stream {
         let place = device.map_or(Ok(Where::Cuda(0)), Where::of)?;
         let opened = place.open(py)?;
         let stream = opened.device.stream().map_err(|e| error::runtime(py, e))?;
-        Ok(Stream { opened, place, stream, held: Lock::default() })
+        Ok(Stream { opened, place, stream, held: Lock::default(), awaited: AtomicU64::new(0) })
     }
 
     /// Waits until all submitted calls are complete, and raises the first error.
@@ -403,6 +409,16 @@ impl Stream {
     /// Keeps the memory of a submitted call until the next wait.
     pub fn hold(&self, held: Vec<Held>) {
         self.held().extend(held);
+    }
+
+    /// Makes later work wait for all work submitted to the device's own stream.
+    pub fn follow(&self, opened: &Opened) -> runtime::Result<()> {
+        let submitted = opened.stream.submitted();
+        if self.awaited.load(Ordering::Acquire) != submitted {
+            self.stream.wait_for(&opened.stream.record()?)?;
+            self.awaited.store(submitted, Ordering::Release);
+        }
+        Ok(())
     }
 
     fn held(&self) -> std::sync::MutexGuard<'_, Vec<Held>> {

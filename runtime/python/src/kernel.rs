@@ -16,6 +16,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use std::collections::HashMap;
+use std::ptr;
 use std::sync::Arc;
 use std::thread;
 
@@ -281,14 +282,12 @@ impl Kernel {
         let block = option("block").map(|block| block.extract::<usize>()).transpose()?;
         let stream = option("stream");
         let unchecked = option("unchecked").is_some_and(|value| value.is_truthy().unwrap_or(false));
-        let all_named = PyDict::new(py);
-        for (name, value) in named.into_iter().flatten() {
-            all_named.set_item(name, value)?;
-        }
+        let mut named = named.cloned();
         for (name, value) in parameters {
-            all_named.set_item(name, value)?;
+            // Python makes a new dictionary for each call with names.
+            named.get_or_insert_with(|| PyDict::new(py)).set_item(name, value)?;
         }
-        let (values, fixed) = self.bind(arguments, Some(&all_named))?;
+        let (values, fixed) = self.bind(arguments, named.as_ref())?;
         let names: Vec<_> = self.parameter_names().collect();
         let mut given = Vec::with_capacity(values.len());
         for ((name, value), takes_array) in names.iter().zip(values).zip(self.takes_arrays()) {
@@ -320,16 +319,25 @@ impl Kernel {
             Some(On::Stream(stream)) => {
                 let stream = stream.get();
                 opened.interruptible(py, || {
-                    let order = opened.stream.record().and_then(|now| stream.stream.wait_for(&now));
-                    order.and_then(|()| submit(&stream.stream))
+                    stream.follow(&opened)?;
+                    submit(&stream.stream)
                 })
             }
+            Some(On::Handle(handle)) if in_order && unchecked => opened.interruptible(py, || {
+                // SAFETY: as in `submit`. The caller passes a live stream of the arrays' device, in
+                // whose order their owners use the memory.
+                unsafe {
+                    let arguments: Vec<_> = prepared.iter().map(|p| p.argument(&held)).collect();
+                    let handle = ptr::without_provenance_mut(*handle);
+                    opened.stream.submit_to(handle, self.compiled.artifact, &instance.0, block, &arguments)
+                }
+            }),
             // SAFETY: the caller passes a live stream of the arrays' device.
             Some(On::Handle(handle)) => opened.interruptible(py, || unsafe { opened.ordered(*handle, submit) }),
         };
         match stream {
             Some(On::Stream(stream)) => stream.get().hold(held),
-            _ if in_order => py.detach(|| opened.drop_later(Box::new(held))),
+            _ if in_order && !unchecked => py.detach(|| opened.drop_later(Box::new(held))),
             _ => drop(held),
         }
         launched

@@ -110,6 +110,12 @@ impl Stream {
         self.found.lock().take().map_or(Ok(()), Err)
     }
 
+    /// Returns the number of operations submitted so far: launches, copies and fills. The number is
+    /// 0 on the CPU, where an operation is complete when it is submitted.
+    pub fn submitted(&self) -> u64 {
+        self.queue.stream().map_or(0, |stream| stream.last_point().count)
+    }
+
     /// Returns an event that is complete when all work submitted so far is complete.
     ///
     /// # Errors
@@ -304,6 +310,38 @@ impl Stream {
 
 /// Submits launches: like [`Device`], except that the function returns after submission. Arguments
 /// that violate the contract are rejected at once.
+impl Stream {
+    /// Submits a launch of the kernel's unchecked PTX to a stream of other code. No tracker,
+    /// profile or watchdog covers the launch. On the CPU the launch runs here, checked.
+    ///
+    /// # Errors
+    /// If the arguments violate the kernel's contract, the kernel cannot be loaded, or the device
+    /// is lost.
+    ///
+    /// # Safety
+    /// `handle` is as [`wait_for_handle`](Stream::wait_for_handle) requires. For these arguments
+    /// the kernel is free of out-of-bounds accesses and races. Their memory is alive until the
+    /// launch is over, and in the order of `handle` no other code uses it meanwhile.
+    pub unsafe fn submit_to(
+        &self,
+        handle: *mut c_void,
+        kernel: &'static Artifact,
+        constants: &[Constant],
+        block: Option<usize>,
+        arguments: &[Argument<'_>],
+    ) -> Result<()> {
+        let OperationQueue::Cuda(cuda, _) = &self.queue else {
+            // SAFETY: by the caller's promise.
+            return unsafe { self.submit(LaunchForm::Unchecked, kernel, constants, block, arguments) };
+        };
+        self.device.validated(kernel, constants, block, arguments, |program, validated| {
+            let mut launch = cuda.prepare_launch(LaunchForm::Unchecked, kernel, program, validated)?.into_launch();
+            // SAFETY: the unchecked form has no record; the caller guarantees the rest.
+            unsafe { cuda.submit_untracked(handle, &mut launch) }
+        })
+    }
+}
+
 impl Launcher for Stream {
     type Error = Error;
 

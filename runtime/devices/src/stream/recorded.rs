@@ -108,6 +108,11 @@ impl Stream {
         Ok(())
     }
 
+    /// Returns whether [`record_launches`](Stream::record_launches) runs, in any thread.
+    pub fn records_launches(&self) -> bool {
+        self.recorder.0.lock().is_some()
+    }
+
     /// Runs `work`, which submits to this stream, and returns its result and its launches. The
     /// launches are `None` on the CPU, and if the work submits anything other than launches of
     /// unchecked kernels. Examples are a copy, a fill, or a declared read of memory that no

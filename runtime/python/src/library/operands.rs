@@ -114,7 +114,7 @@ impl DeviceCall<'_> {
             Some(On::Stream(stream)) => {
                 let stream = stream.get();
                 opened.interruptible(py, || {
-                    let order = opened.stream.record().and_then(|now| stream.stream.wait_for(&now));
+                    let order = stream.follow(&opened);
                     order.and_then(|()| work(&stream.stream, &mut buffers))
                 })
             }
