@@ -834,6 +834,67 @@ def test_decoding_steps_of_tensors():
     torch.testing.assert_close(o[0], v[0].repeat_interleave(2, 0))
 
 
+def decoding_operands(dtype=torch.float32):
+    """Returns queries, new keys and values, caches of two sequences in pages of two rows, lengths, and pages."""
+    q, new = normal(2, 4, 8).to(dtype), [normal(2, 2, 8, seed=i).to(dtype) for i in (1, 2)]
+    caches = [normal(7, 2, 2, 8, seed=i).to(dtype) for i in (3, 4)]
+    # The second sequence is full.
+    return q, new, caches, torch.tensor([3, 6]), torch.tensor([[0, 2, 4], [1, 3, 5]])
+
+
+def decoding_step(q, new, caches, lengths, pages, **named):
+    rotated = kernels_rs.cache_append(q, *new, *caches, lengths, pages=pages, **named)
+    return rotated, kernels_rs.decode(rotated, *caches, (lengths + 1).clamp(max=6), pages=pages, scale=0.3, **named)
+
+
+@pytest.mark.parametrize("paged", [False, True])
+def test_decoding_steps_in_pytorch_agree(paged):
+    kernels_rs.stats(reset=True)
+    results = []
+    for dtype in (torch.float32, torch.float64):
+        q, new, caches, lengths, pages = decoding_operands(dtype)
+        if not paged:
+            caches, pages = [cache[p].transpose(1, 2).flatten(2, 3) for cache in caches for p in [pages]], None
+        results.append([*decoding_step(q, new, caches, lengths, pages), *caches])
+    for ours, theirs in zip(*results):
+        torch.testing.assert_close(ours.double(), theirs, rtol=1e-5, atol=1e-5)
+    counts = kernels_rs.stats(reset=True)
+    for name in ("cache_append", "decode"):
+        assert counts[name] == {"kernel": 1, "torch": {"elements of float64": 1}}
+    with pytest.raises(kernels_rs.Unsupported):
+        decoding_step(q, new, caches, lengths, pages, strict=True)
+
+
+def test_gradients_of_a_decoding_step_are_of_pytorch():
+    q, _, caches, lengths, pages = decoding_operands()
+    q.requires_grad_()
+    kernels_rs.stats(reset=True)
+    y = kernels_rs.decode(q, *caches, lengths, pages=pages)
+    assert kernels_rs.stats(reset=True)["decode"]["torch"] == {"an operand with a gradient": 1}
+    with torch.no_grad():
+        torch.testing.assert_close(y, kernels_rs.decode(q, *caches, lengths, pages=pages, strict=True))
+    (gradient,) = torch.autograd.grad(y.sum(), q)
+    assert gradient.abs().sum() > 0
+
+
+@pytest.mark.parametrize("on", DEVICES)
+def test_decoding_steps_are_compiled(on):
+    def run(q, new, caches, lengths, pages):
+        return decoding_step(q, new, caches, lengths, pages, strict=True)
+
+    results = []
+    for call in (run, torch.compile(run, fullgraph=True, backend="aot_eager")):
+        q, new, caches, lengths, pages = decoding_operands()
+        caches = [x.to(on) for x in caches]
+        given = q.to(on), [x.to(on) for x in new], caches, lengths.to(on), pages.to(on)
+        # On a GPU, the second step repeats the launches of the first one.
+        for _ in range(2):
+            step = call(*given)
+        results.append([*step, *caches])
+    for eager, compiled in zip(*results):
+        torch.testing.assert_close(compiled, eager)
+
+
 def test_positions_are_integers():
     with pytest.raises(TypeError, match="positions are float32, expected integers"):
         kernels_rs.rotary(normal(1, 1, 2), torch.tensor([0.5]))

@@ -264,6 +264,7 @@ def cache_append(
     scales: Optional[Sequence[Any]] = ...,
     out: Optional[A] = ...,
     stream: StreamLike = ...,
+    strict: bool = ...,
 ) -> A: ...
 def decode(
     query: A,
@@ -277,6 +278,7 @@ def decode(
     scales: Optional[Sequence[Any]] = ...,
     out: Optional[A] = ...,
     stream: StreamLike = ...,
+    strict: bool = ...,
 ) -> A: ...
 def attention(
     query: A,

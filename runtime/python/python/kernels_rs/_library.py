@@ -579,6 +579,7 @@ def _current(stream, x):
     return stream
 
 
+@_with_operator
 def cache_append(
     query,
     key,
@@ -621,6 +622,7 @@ def cache_append(
     return _result(query, out)
 
 
+@_with_operator
 def decode(
     query, key_cache, value_cache, lengths, *, tokens=1, scale=None, pages=None, scales=None, out=None, stream=None
 ):

@@ -14,6 +14,7 @@ from ._operator import ROWS
 from .allocator import torch_allocator
 from .arrays import transpose
 from .attention import attention, scaled_dot_product_attention
+from .cache import cache_append, decode
 from .elementwise import geglu, gelu, silu, swiglu
 from .loss import cross_entropy
 from .optimizer import adamw
@@ -31,8 +32,10 @@ __all__ = [
     "argmax",
     "argmin",
     "attention",
+    "cache_append",
     "cross_entropy",
     "cumsum",
+    "decode",
     "embedding",
     "fake_quantize",
     "geglu",

@@ -24,7 +24,8 @@ class Operator:
     `backward` needs. `mixed` allows several float types. `scratch` states that the kernel writes
     its own memory before reading it, `constants` that this memory is a table of the device.
     `counted_as` is the name in `stats`, and `any_type` allows elements that are not floats.
-    `repeated` is False if no call can repeat the launches of an earlier one.
+    `repeated` is False if no call can repeat the launches of an earlier one. `mutates` states that
+    the kernel writes operands.
     """
 
     def __init__(
@@ -44,9 +45,10 @@ class Operator:
         counted_as=None,
         any_type=False,
         repeated=True,
+        mutates=False,
     ):
         self.name, self.schema, self.kernel, self.fake = name, schema, kernel, fake
-        self.counted_as, self.any_type = counted_as or name, any_type
+        self.counted_as, self.any_type, self.mutates = counted_as or name, any_type, mutates
         self.count = COUNTERS.counter(self.counted_as)
         # A call on a GPU that repeats an earlier one only submits the recorded launches.
         self.repeats = _native.Repeats(scratch, constants) if repeated else _Unrepeated()

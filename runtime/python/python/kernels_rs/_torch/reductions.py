@@ -205,6 +205,7 @@ TABLE = [
         fake=_histc_fake,
         torch=_histc_torch,
         refuse=_histc_refuse,
+        scratch=True,
         any_type=True,
     ),
     # The host reads the smallest and the largest element, so that no launch can be repeated.

@@ -2,10 +2,10 @@
 
 import torch
 
-from . import arrays, attention, elementwise, loss, products, quantization, reductions, rotary, rowwise, tokens
+from . import arrays, attention, cache, elementwise, loss, products, quantization, reductions, rotary, rowwise, tokens
 from ._operator import ROWS
 
-FAMILIES = (rowwise, elementwise, products, loss, rotary, quantization, attention, arrays, reductions, tokens)
+FAMILIES = (rowwise, elementwise, products, loss, rotary, quantization, attention, cache, arrays, reductions, tokens)
 
 
 def _registered(table):
@@ -17,7 +17,11 @@ def _registered(table):
         library.define(row.name + row.schema)
         library.impl(row.name, row.counted, "CompositeExplicitAutograd")
         torch.library.register_fake(f"kernels_rs::{row.name}", row.fake, lib=library)
-        torch.library.register_autograd(f"kernels_rs::{row.name}", row.backward, setup_context=row.save, lib=library)
+        # PyTorch has no gradients of operators that write their operands.
+        if not row.mutates:
+            torch.library.register_autograd(
+                f"kernels_rs::{row.name}", row.backward, setup_context=row.save, lib=library
+            )
         row.overload = getattr(getattr(torch.ops.kernels_rs, row.name), "default")
         ROWS[row.name] = row
     return library
