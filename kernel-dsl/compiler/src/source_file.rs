@@ -159,7 +159,7 @@ impl<'a> SourceFile<'a> {
         let mut errors = Vec::new();
         let mut check = |functions: &[hir::Function], items: &hir::Items| {
             for function in functions.iter().filter(|function| seen.insert(function.hash)) {
-                errors.extend(ownership::check(function, items));
+                errors.extend(ownership::check(function, functions, items));
             }
         };
         check(&program.functions, &program.items);

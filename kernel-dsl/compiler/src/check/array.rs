@@ -5,7 +5,7 @@ use super::{
     types::{Ty, TypeIndex, UnknownKind},
 };
 use crate::Scalar;
-use crate::hir::{Block, Expr, ExprKind, Intrinsic, Statement, TypeId};
+use crate::hir::{Block, CallTrait, Expr, ExprKind, Intrinsic, Statement, TypeId};
 use crate::language::ARRAY_METHODS;
 use crate::syntax::{self, Path, SpanPair, TypeOrConst};
 use proc_macro2::Ident;
@@ -138,7 +138,7 @@ impl FunctionChecker<'_> {
     /// function and the type of the array.
     fn filled(&mut self, from: TypeIndex, size: TypeIndex, f: &syntax::Expr, mark: SpanPair) -> (Expr, TypeIndex) {
         let returns = self.table.unknown();
-        let function = self.table.add(Ty::Function { parameters: vec![from], returns });
+        let function = self.table.add(Ty::Function { parameters: vec![from], returns, calls: CallTrait::FnMut });
         let f = self.expr_of_type(f, function);
         self.no_closure(returns, "an array", mark);
         (f, self.table.add(Ty::Array(returns, size)))

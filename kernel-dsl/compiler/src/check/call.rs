@@ -7,7 +7,7 @@ use super::{
     types::{Ty, TypeIndex, UnknownKind},
 };
 use crate::Scalar;
-use crate::hir::{self, Expr, ExprKind, Intrinsic, Root, TypeId};
+use crate::hir::{self, CallTrait, Expr, ExprKind, Intrinsic, Root, TypeId};
 use crate::ir;
 use crate::language::{self, Integers, Receiver, SignatureType};
 use crate::syntax::{self, Path, SpanPair, TypeOrConst};
@@ -197,7 +197,10 @@ impl FunctionChecker<'_> {
                 _ => Scalar::U32,
             }),
             SignatureType::Element => element,
-            SignatureType::CombineFn => self.table.add(Ty::Function { parameters: vec![same; 2], returns: same }),
+            SignatureType::CombineFn => {
+                let parameters = vec![same; 2];
+                self.table.add(Ty::Function { parameters, returns: same, calls: CallTrait::Fn })
+            }
             SignatureType::OptionThis => self.table.add(Ty::Option(same)),
             SignatureType::ThisAndOverflow => {
                 let over = self.table.scalar(Scalar::Bool);
@@ -584,9 +587,10 @@ impl FunctionChecker<'_> {
                 Ty::Reference { to: self.instantiate(types, to, generics), mutable }
             }
             hir::Type::Option(inner) => Ty::Option(self.instantiate(types, inner, generics)),
-            hir::Type::Function { parameters, returns } => Ty::Function {
+            hir::Type::Function { parameters, returns, calls } => Ty::Function {
                 parameters: parameters.into_iter().map(|p| self.instantiate(types, p, generics)).collect(),
                 returns: self.instantiate(types, returns, generics),
+                calls,
             },
             hir::Type::Constant(n) => return size(self, n),
             hir::Type::Parameter(i) => return generics[i as usize],

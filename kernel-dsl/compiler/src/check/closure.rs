@@ -101,7 +101,7 @@ impl FunctionChecker<'_> {
     ) -> (ExprKind, TypeIndex) {
         let ty = self.locals[variable.0 as usize].ty;
         let (parameters, returns) = match self.table.get(ty).clone() {
-            Ty::Closure { parameters, returns, .. } | Ty::Function { parameters, returns } => (parameters, returns),
+            Ty::Closure { parameters, returns, .. } | Ty::Function { parameters, returns, .. } => (parameters, returns),
             known => {
                 arguments.iter().for_each(|e| {
                     self.expr(e, None);

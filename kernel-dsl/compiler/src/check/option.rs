@@ -5,7 +5,7 @@ use super::{
     types::{Ty, TypeIndex},
 };
 use crate::Scalar;
-use crate::hir::{self, Arm, Block, Expr, ExprKind, Intrinsic, LocalId, Pattern, Statement, TypeId};
+use crate::hir::{self, Arm, Block, CallTrait, Expr, ExprKind, Intrinsic, LocalId, Pattern, Statement, TypeId};
 use crate::ir;
 use crate::language::OPTION_METHODS;
 use crate::syntax::{self, SpanPair};
@@ -133,7 +133,7 @@ impl FunctionChecker<'_> {
                 }
                 (None, _) => self.table.unknown(),
             };
-            let ty = self.table.add(Ty::Function { parameters: vec![inner], returns });
+            let ty = self.table.add(Ty::Function { parameters: vec![inner], returns, calls: CallTrait::FnOnce });
             let f = self.expr_of_type(&arguments[arguments.len() - 1], ty);
             let f = self.keep(&mut statements, f);
             let called = at(ExprKind::CallValue { callee: Box::new(f), arguments: vec![value] }, returns);
@@ -174,6 +174,8 @@ impl FunctionChecker<'_> {
     pub(super) fn keep(&mut self, statements: &mut Vec<Statement>, e: Expr) -> Expr {
         let (ty, span) = (e.ty, e.span);
         let id = self.declare_temporary("option", TypeIndex(ty.0));
+        // A closure may change what it captures.
+        self.locals[id.0 as usize].form.mutable = matches!(self.table.get(TypeIndex(ty.0)), Ty::Closure { .. });
         statements.push(Statement::Let { pattern: Pattern::Local(id), value: Some(e), span });
         Expr { kind: ExprKind::Local(id), ty, span }
     }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::Scalar;
 use crate::hir::{
-    self, Arm, Block, DerivedComparisons, EnumId, Expr, ExprKind, Intrinsic, Pattern, Root, StructId, TypeId,
+    self, Arm, Block, CallTrait, DerivedComparisons, EnumId, Expr, ExprKind, Intrinsic, Pattern, Root, StructId, TypeId,
 };
 use crate::language::{RESULT_METHODS, RESULT_NAME};
 use crate::syntax::{self, SpanPair};
@@ -148,7 +148,7 @@ impl FunctionChecker<'_> {
         // The function argument, called with the value or the error.
         let mut called = |c: &mut Self, argument: Expr, returns: TypeIndex| {
             let parameters = vec![TypeIndex(argument.ty.0)];
-            let ty = c.table.add(Ty::Function { parameters, returns });
+            let ty = c.table.add(Ty::Function { parameters, returns, calls: CallTrait::FnOnce });
             let f = c.expr_of_type(&arguments[arguments.len() - 1], ty);
             let f = c.keep(&mut statements, f);
             at(ExprKind::CallValue { callee: Box::new(f), arguments: vec![argument] }, returns)

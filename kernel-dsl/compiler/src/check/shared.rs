@@ -5,7 +5,7 @@ use super::{
     types::{Ty, TypeIndex},
 };
 use crate::Scalar;
-use crate::hir::{self, Expr, ExprKind, Intrinsic, TypeId};
+use crate::hir::{self, CallTrait, Expr, ExprKind, Intrinsic, TypeId};
 use crate::language::{self, MAX_SHARED_RANK, SharedParameter};
 use crate::syntax::{self, Path, SpanPair, TypeOrConst};
 use proc_macro2::Ident;
@@ -108,7 +108,7 @@ impl FunctionChecker<'_> {
                 return wrong(self);
             }
         };
-        let function = self.table.add(Ty::Function { parameters: vec![from], returns: element });
+        let function = self.table.add(Ty::Function { parameters: vec![from], returns: element, calls: CallTrait::Fn });
         let map = self.expr_of_type(&arguments[1], function);
         let arguments = vec![receiver, view, map];
         (ExprKind::Intrinsic { intrinsic: Intrinsic::CopyAsyncMap, arguments }, self.table.add(Ty::Pending))

@@ -1,7 +1,7 @@
 //! Types under inference: a table of types, some of them unknown, and unification.
 
 use crate::Scalar;
-use crate::hir::{self, EnumId, FunctionId, StructId, TraitId};
+use crate::hir::{self, CallTrait, EnumId, FunctionId, StructId, TraitId};
 use std::fmt::Write;
 
 /// Index into [`TypeTable`].
@@ -50,6 +50,7 @@ pub(super) enum Ty {
     Function {
         parameters: Vec<TypeIndex>,
         returns: TypeIndex,
+        calls: CallTrait,
     },
     /// A closure or function of the program. Each has its own type, as in Rust.
     Closure {
@@ -170,8 +171,8 @@ impl TypeTable {
             (Ty::Option(p), Ty::Option(q)) => self.unify(p, q),
             (Ty::Closure { number: m, .. }, Ty::Closure { number: n, .. }) => m == n,
             (
-                Ty::Closure { parameters: p, returns: r, .. } | Ty::Function { parameters: p, returns: r },
-                Ty::Closure { parameters: q, returns: s, .. } | Ty::Function { parameters: q, returns: s },
+                Ty::Closure { parameters: p, returns: r, .. } | Ty::Function { parameters: p, returns: r, .. },
+                Ty::Closure { parameters: q, returns: s, .. } | Ty::Function { parameters: q, returns: s, .. },
             ) => p.len() == q.len() && p.into_iter().zip(q).all(|(a, b)| self.unify(a, b)) && self.unify(r, s),
             (x, y) => x == y,
         }
@@ -200,7 +201,7 @@ impl TypeTable {
                 | Ty::Shared { element, .. } => self.holds(*element, part),
                 Ty::Reference { to, .. } => self.holds(*to, part),
                 Ty::Option(inner) => self.holds(*inner, part),
-                Ty::Function { parameters, returns } | Ty::Closure { parameters, returns, .. } => {
+                Ty::Function { parameters, returns, .. } | Ty::Closure { parameters, returns, .. } => {
                     parameters.iter().chain([returns]).any(|p| self.holds(*p, part))
                 }
                 _ => false,
@@ -248,13 +249,17 @@ impl TypeTable {
                 format!("&{}{}", if *mutable { "mut " } else { "" }, self.name(*to, names))
             }
             Ty::Option(inner) => format!("Option<{}>", self.name(*inner, names)),
-            Ty::Function { parameters, returns } | Ty::Closure { parameters, returns, .. } => {
+            Ty::Function { parameters, returns, .. } | Ty::Closure { parameters, returns, .. } => {
                 let parameters: Vec<_> = parameters.iter().map(|p| self.name(*p, names)).collect();
                 let returns = match self.get(*returns) {
                     Ty::Unit => String::new(),
                     _ => format!(" -> {}", self.name(*returns, names)),
                 };
-                format!("impl Fn({}){returns}", parameters.join(", "))
+                let of = match self.get(id) {
+                    Ty::Function { calls, .. } => *calls,
+                    _ => CallTrait::Fn,
+                };
+                format!("impl {}({}){returns}", of.name(), parameters.join(", "))
             }
             Ty::Size(hir::Size::Known(n)) => n.to_string(),
             Ty::Size(hir::Size::Value(n)) => n.to_string(),
@@ -334,9 +339,15 @@ impl Finished {
             },
             Ty::Reference { to, mutable } => hir::Type::Reference { to: self.get(table, to), mutable },
             Ty::Option(inner) => hir::Type::Option(self.get(table, inner)),
-            Ty::Function { parameters, returns } | Ty::Closure { parameters, returns, .. } => hir::Type::Function {
+            Ty::Function { parameters, returns, calls } => hir::Type::Function {
                 parameters: parameters.into_iter().map(|p| self.get(table, p)).collect(),
                 returns: self.get(table, returns),
+                calls,
+            },
+            Ty::Closure { parameters, returns, .. } => hir::Type::Function {
+                parameters: parameters.into_iter().map(|p| self.get(table, p)).collect(),
+                returns: self.get(table, returns),
+                calls: CallTrait::Fn,
             },
             Ty::Size(size) => hir::Type::Constant(size),
             Ty::Parameter(i) => hir::Type::Parameter(i),

@@ -37,13 +37,13 @@ impl FunctionChecker<'_> {
                 self.report(ty.mark, "a slice must be behind a reference: `&[T]` or `&mut [T]`");
                 self.wrong()
             }
-            TypeKind::Function { parameters, returns } => {
+            TypeKind::Function { parameters, returns, calls } => {
                 let parameters = parameters.iter().map(|p| self.ty(p)).collect();
                 let returns = match returns {
                     Some(ty) => self.ty(ty),
                     None => self.table.add(Ty::Unit),
                 };
-                self.table.add(Ty::Function { parameters, returns })
+                self.table.add(Ty::Function { parameters, returns, calls: *calls })
             }
             TypeKind::Path(path) => self.path_type(path),
         }

@@ -265,6 +265,32 @@ pub struct TraitId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub struct FunctionId(pub u32);
 
+/// The trait by which a function calls a closure that it is given. Only the type of a parameter has
+/// another one than `Fn`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum CallTrait {
+    Fn,
+    FnMut,
+    FnOnce,
+}
+
+impl CallTrait {
+    /// Returns the trait of this name.
+    pub fn from_name(name: &str) -> Option<CallTrait> {
+        [CallTrait::Fn, CallTrait::FnMut, CallTrait::FnOnce].into_iter().find(|of| of.name() == name)
+    }
+
+    /// Returns the name, as Rust writes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            CallTrait::Fn => "Fn",
+            CallTrait::FnMut => "FnMut",
+            CallTrait::FnOnce => "FnOnce",
+        }
+    }
+}
+
 /// A type after inference.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Type {
@@ -300,7 +326,7 @@ pub enum Type {
     Option(TypeId),
     /// A closure or device function. Lowering resolves each call to one closure or function.
     #[allow(missing_docs)]
-    Function { parameters: Vec<TypeId>, returns: TypeId },
+    Function { parameters: Vec<TypeId>, returns: TypeId, calls: CallTrait },
     /// A generic argument that is a number (`true` is 1), and not a type.
     Constant(Size),
     /// A generic parameter, by index into the generics of the item with the table.

@@ -396,9 +396,10 @@ impl Monomorphizer<'_> {
                 Type::Reference { to: self.instantiate_type(table, *to, arguments), mutable: *mutable }
             }
             Type::Option(inner) => Type::Option(self.instantiate_type(table, *inner, arguments)),
-            Type::Function { parameters, returns } => Type::Function {
+            Type::Function { parameters, returns, calls } => Type::Function {
                 parameters: parameters.iter().map(|p| self.instantiate_type(table, *p, arguments)).collect(),
                 returns: self.instantiate_type(table, *returns, arguments),
+                calls: *calls,
             },
             Type::Struct(id, of) => {
                 Type::Struct(*id, of.iter().map(|t| self.instantiate_type(table, *t, arguments)).collect())

@@ -132,7 +132,7 @@ fn closed(functions: &mut [Function], items: &Items, root: Option<Root>) -> bool
             Type::Array(id, _) | Type::Option(id) => ty(id),
             Type::Slice { element, .. } | Type::View { element, .. } | Type::Shared { element, .. } => ty(element),
             Type::Reference { to, .. } => ty(to),
-            Type::Function { parameters, returns } => parameters.iter().chain([returns]).all(ty),
+            Type::Function { parameters, returns, .. } => parameters.iter().chain([returns]).all(ty),
             Type::Unit
             | Type::Never
             | Type::Pending

@@ -13,7 +13,7 @@ impl<'h> Lowerer<'h> {
     }
 
     pub(super) fn closure(&mut self, e: &Expr, parameters: &'h [Pattern], body: &'h Expr) -> Val {
-        let hir::Type::Function { parameters: types, returns } = self.ty(e.ty) else { return Val::Unit };
+        let hir::Type::Function { parameters: types, returns, .. } = self.ty(e.ty) else { return Val::Unit };
         let frame = self.frame().id;
         self.callable(Callable::Closure { frame, parameters, types, returns: *returns, body })
     }

@@ -5,7 +5,8 @@
 
 use super::types::AppliedType;
 use crate::hir::{
-    Block, Expr, ExprKind, Function, Intrinsic, Items, LabelId, LocalId, Pattern, Size, Statement, Type, TypeId,
+    Block, CallTrait, Expr, ExprKind, Function, Intrinsic, Items, LabelId, LocalId, Pattern, Size, Statement, Type,
+    TypeId,
 };
 use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
@@ -87,6 +88,7 @@ pub(super) struct AccessGraph {
 /// Builds the graph of a function.
 pub(super) struct GraphBuilder<'f> {
     function: &'f Function,
+    functions: &'f [Function],
     items: &'f Items,
     pub graph: AccessGraph,
     /// The last node of the current path; `None` where no path leads.
@@ -111,7 +113,7 @@ struct LoopTarget {
 
 impl<'f> GraphBuilder<'f> {
     /// Returns the graph of a function.
-    pub(super) fn graph(function: &'f Function, items: &'f Items) -> AccessGraph {
+    pub(super) fn graph(function: &'f Function, functions: &'f [Function], items: &'f Items) -> AccessGraph {
         let variables = function.locals.iter().map(|local| GraphVariable {
             name: local.name.clone(),
             mutable: local.mutable,
@@ -122,6 +124,7 @@ impl<'f> GraphBuilder<'f> {
         let graph = AccessGraph { variables: variables.collect(), ..AccessGraph::default() };
         let mut builder = GraphBuilder {
             function,
+            functions,
             items,
             graph,
             at: None,
@@ -133,6 +136,11 @@ impl<'f> GraphBuilder<'f> {
         builder.graph.nodes.push(FlowNode { access: None, uses: Vec::new(), span: Span::default(), next: Vec::new() });
         builder.at = Some(0);
         for parameter in 0..function.parameters as usize {
+            match builder.call_trait(function, parameter) {
+                Some(CallTrait::FnMut) => drop(builder.writers.insert(parameter)),
+                Some(CallTrait::FnOnce) => drop(builder.takers.insert(parameter)),
+                Some(CallTrait::Fn) | None => {}
+            }
             builder.access(PlaceAccess::Define, VariablePlace { local: parameter, path: Vec::new() }, Span::default());
         }
         if let Some(value) = builder.block(&function.body) {
@@ -143,6 +151,37 @@ impl<'f> GraphBuilder<'f> {
 
     fn ty(&self, id: TypeId) -> AppliedType<'f> {
         AppliedType::of(&self.function.types, id)
+    }
+
+    /// Returns the trait of a closure parameter; `None` of another parameter.
+    fn call_trait(&self, function: &Function, parameter: usize) -> Option<CallTrait> {
+        match function.types[function.locals[parameter].ty.0 as usize] {
+            Type::Function { calls, .. } => Some(calls),
+            _ => None,
+        }
+    }
+
+    /// Rejects a closure, as argument of a call, that lacks the trait of the parameter.
+    fn check_call_trait(&mut self, argument: &'f Expr, calls: CallTrait) {
+        let (writes, takes) = match argument.kind {
+            ExprKind::Local(id) => {
+                let local = id.0 as usize;
+                (self.writers.contains(&local), self.takers.contains(&local))
+            }
+            _ => self.closure_form(argument),
+        };
+        let does = match calls {
+            CallTrait::Fn if writes => "changes",
+            CallTrait::Fn | CallTrait::FnMut if takes => "takes",
+            _ => return,
+        };
+        if self.at.is_some() {
+            let (wanted, name) = (if does == "changes" { "FnMut" } else { "FnOnce" }, calls.name());
+            let message = format!(
+                "this closure {does} what it captures, and the parameter is `{name}`: declare the parameter `{wanted}`, or return the value instead"
+            );
+            self.graph.mistakes.push((argument.span, message));
+        }
     }
 
     fn is_copy(&self, id: TypeId) -> bool {
@@ -521,8 +560,15 @@ impl<'f> GraphBuilder<'f> {
             }
             ExprKind::Intrinsic { intrinsic, arguments } => {
                 let (mut held, mut lent) = (Vec::new(), None);
+                let calls = match intrinsic {
+                    Intrinsic::ArrayFrom | Intrinsic::ArrayMap => CallTrait::FnMut,
+                    _ => CallTrait::Fn,
+                };
                 for (i, argument) in arguments.iter().enumerate() {
                     let ty = &self.function.types[argument.ty.0 as usize];
+                    if matches!(ty, Type::Function { .. }) {
+                        self.check_call_trait(argument, calls);
+                    }
                     let handle = matches!(ty, Type::Slice { .. } | Type::Shared { .. } | Type::View { .. });
                     let by_reference = matches!(intrinsic, Intrinsic::IsSome | Intrinsic::ArrayLen);
                     if i == 0 && (handle || by_reference) {
@@ -544,6 +590,14 @@ impl<'f> GraphBuilder<'f> {
             ExprKind::Call { arguments, .. }
             | ExprKind::CallMethod { arguments, .. }
             | ExprKind::CallItem { arguments, .. } => {
+                if let ExprKind::Call { function, .. } = &e.kind {
+                    let called = &self.functions[function.0 as usize];
+                    for (index, argument) in arguments.iter().enumerate() {
+                        if let Some(calls) = self.call_trait(called, index) {
+                            self.check_call_trait(argument, calls);
+                        }
+                    }
+                }
                 let held = self.all(arguments);
                 self.consumed(&held, e.span);
                 self.holding(e.ty, &held, e.span)
@@ -632,14 +686,23 @@ impl<'f> GraphBuilder<'f> {
                     let local = place.local;
                     let name = &self.graph.variables[local].name;
                     if self.writers.contains(&local) && !self.graph.variables[local].mutable && self.at.is_some() {
-                        let message = format!(
-                            "the closure `{name}` changes what it captures, so its variable must be `mut`: `let mut {name} = …`"
-                        );
+                        let message = if local < self.function.parameters as usize {
+                            format!(
+                                "`{name}` is `FnMut`, and a call may change what it captures: declare it `mut {name}`"
+                            )
+                        } else {
+                            format!(
+                                "the closure `{name}` changes what it captures, so its variable must be `mut`: `let mut {name} = …`"
+                            )
+                        };
                         self.graph.mistakes.push((callee.span, message));
                     }
-                    match self.takers.contains(&local) {
-                        true => self.access(PlaceAccess::Move, place, callee.span),
-                        false => self.access(PlaceAccess::Read, place, callee.span),
+                    let takes = self.takers.contains(&local);
+                    self.access(if takes { PlaceAccess::Move } else { PlaceAccess::Read }, place, callee.span);
+                    if takes {
+                        self.consumed(&held, e.span);
+                        held.push(Some(local));
+                        return self.holding(e.ty, &held, e.span);
                     }
                     held.push(Some(local));
                 } else {
@@ -788,6 +851,7 @@ impl<'f> GraphBuilder<'f> {
         // The body's own graph has its accesses, by variables of which some are its own.
         let mut inner = GraphBuilder {
             function: self.function,
+            functions: self.functions,
             items: self.items,
             graph: AccessGraph { variables: self.graph.variables.clone(), ..AccessGraph::default() },
             at: None,

@@ -25,9 +25,10 @@ use crate::error::Error;
 use crate::hir::{Function, Items};
 
 /// Returns the mistakes of a function that rustc would find after the check of its types.
-pub fn check(function: &Function, items: &Items) -> Vec<Error> {
+/// `functions` are those of the program, which the function calls.
+pub fn check(function: &Function, functions: &[Function], items: &Items) -> Vec<Error> {
     let mut found = exhaustive::uncovered(function, items);
-    found.extend(analysis::mistakes(graph::GraphBuilder::graph(function, items)));
+    found.extend(analysis::mistakes(graph::GraphBuilder::graph(function, functions, items)));
     found.extend(lints::denied(function));
     found.into_iter().map(|(span, message)| Error::at(&function.source, span, message)).collect()
 }

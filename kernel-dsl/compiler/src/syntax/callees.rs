@@ -236,7 +236,7 @@ impl CalleeCollector {
             }
             TypeKind::Slice(element) => self.ty(element),
             TypeKind::Reference { to, .. } => self.ty(to),
-            TypeKind::Function { parameters, returns } => {
+            TypeKind::Function { parameters, returns, .. } => {
                 parameters.iter().for_each(|p| self.ty(p));
                 returns.iter().for_each(|r| self.ty(r));
             }

@@ -21,6 +21,7 @@ mod pattern;
 mod place;
 mod types;
 
+use crate::hir::CallTrait;
 use crate::ir::Placement;
 use crate::oracle::{Allowance, Coverage};
 use crate::source::KernelSource;
@@ -213,7 +214,7 @@ pub enum TypeKind {
     /// `&T`, `&mut T`
     Reference { mutable: bool, to: Box<Type> },
     /// `impl Fn(A, B) -> R`
-    Function { parameters: Vec<Type>, returns: Option<Box<Type>> },
+    Function { parameters: Vec<Type>, returns: Option<Box<Type>>, calls: CallTrait },
 }
 
 /// A path with the generic arguments of its segments.

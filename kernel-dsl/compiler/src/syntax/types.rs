@@ -1,6 +1,7 @@
 //! Types, paths and generic arguments.
 
 use super::{Path, Reader, Segment, Type, TypeKind, TypeOrConst};
+use crate::hir::CallTrait;
 use syn::spanned::Spanned;
 
 impl Reader {
@@ -41,17 +42,15 @@ impl Reader {
         for bound in &t.bounds {
             let syn::TypeParamBound::Trait(bound) = bound else { continue };
             match bound.path.segments.last().map(|s| (s.ident.to_string(), &s.arguments)) {
-                Some((name, syn::PathArguments::Parenthesized(signature)))
-                    if matches!(name.as_str(), "Fn" | "FnMut" | "FnOnce") && found.is_none() =>
-                {
-                    found = Some(signature);
+                Some((name, syn::PathArguments::Parenthesized(signature))) if found.is_none() => {
+                    found = CallTrait::from_name(&name).map(|calls| (signature, calls));
                 }
                 Some((name, syn::PathArguments::None))
                     if matches!(name.as_str(), "Copy" | "Clone" | "Send" | "Sync") => {}
                 _ => found = None,
             }
         }
-        let Some(signature) = found else {
+        let Some((signature, calls)) = found else {
             self.refuse(syn::Error::new_spanned(
                 t,
                 "`impl Trait` is supported only as the type of a device function's parameter: name the type here",
@@ -64,6 +63,7 @@ impl Reader {
                 syn::ReturnType::Default => None,
                 syn::ReturnType::Type(_, ty) => Some(Box::new(self.ty(ty))),
             },
+            calls,
         }
     }
 

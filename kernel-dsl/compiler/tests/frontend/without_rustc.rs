@@ -172,6 +172,55 @@ fn borrows_do_not_conflict() {
 }
 
 #[test]
+fn closures_have_the_trait_of_their_parameter() {
+    let items = "
+#[device]
+fn reads(f: impl Fn(f32) -> f32) -> f32 { f(1.0) + f(2.0) }
+#[device]
+fn writes(mut f: impl FnMut(f32) -> f32) -> f32 { f(1.0) + f(2.0) }
+#[device]
+fn once<F: FnOnce() -> Account>(f: F) -> f32 { f().total }
+";
+    let account = "let mut s = 0.0; let account = Account { total: 1.0, count: 1 };";
+    for (more, body, expected) in [
+        ("", "y[i] = reads(|v| { s += v; v });", "this closure changes what it captures, and the parameter is `Fn`"),
+        (
+            "",
+            "let mut add = |v| { s += v; v }; y[i] = reads(add);",
+            "the parameter is `Fn`: declare the parameter `FnMut`",
+        ),
+        ("", "y[i] = writes(|v| v + spend(account));", "takes what it captures, and the parameter is `FnMut`"),
+        ("", "y[i] = reads(|v| v + spend(account));", "takes what it captures, and the parameter is `Fn`"),
+        ("", "y[i] = warp::reduce(1.0, |a, b| { s += a; a + b });", "the parameter is `Fn`"),
+        ("", "y[i] = [1.0, 2.0].map(|v| v + spend(account))[0];", "the parameter is `FnMut`"),
+        ("fn g(f: impl FnMut(f32) -> f32) -> f32 { f(1.0) }", "y[i] = g(|v| v);", "declare it `mut f`"),
+        ("fn g(f: impl FnOnce() -> f32) -> f32 { f() + f() }", "y[i] = g(|| 1.0);", "`f`"),
+        ("fn g(mut f: impl FnMut(f32) -> f32) -> f32 { reads(f) }", "y[i] = g(|v| v);", "the parameter is `Fn`"),
+    ] {
+        let more = if more.is_empty() { String::new() } else { format!("#[device]\n{more}\n") };
+        let said = message(&format!("{items}{more}"), &format!("{account} {body}"));
+        assert!(said.contains(expected), "{body}\nexpected: {expected}\nfound: {said}");
+    }
+    for (more, body) in [
+        ("", "y[i] = reads(|v| v + s) + spend(account);"),
+        ("", "y[i] = writes(|v| { s += v; s });"),
+        ("", "let mut add = |v| { s += v; v }; y[i] = add(1.0) + writes(add);"),
+        ("", "y[i] = once(|| account);"),
+        ("", "y[i] = warp::reduce(1.0, |a, b| a + b + s);"),
+        ("", "y[i] = [1.0, 2.0].map(|v| { s += v; v })[0];"),
+        ("", "let all: [f32; 3] = std::array::from_fn(|k| { s += k as f32; s }); y[i] = all[2];"),
+        ("", "y[i] = x.get(i).copied().map(|v| { s += v; v }).unwrap_or(s);"),
+        ("", "y[i] = x.get(i).copied().map(|v| v + spend(account)).unwrap_or(s);"),
+        ("fn g(f: impl Fn(f32) -> f32) -> f32 { writes(f) }", "y[i] = g(|v| v);"),
+        ("fn g(mut f: impl FnMut(f32) -> f32) -> f32 { writes(f) }", "y[i] = g(|v| { s += v; v });"),
+    ] {
+        let more = if more.is_empty() { String::new() } else { format!("#[device]\n{more}\n") };
+        let said = message(&format!("{items}{more}"), &format!("{account} {body}"));
+        assert!(said.is_empty(), "{body}\n{said}");
+    }
+}
+
+#[test]
 fn certain_failures_are_denied() {
     refused(&[
         ("y[i] = (255u8 + 1) as f32;", "this is 256, which does not fit in `u8`"),

@@ -21,6 +21,7 @@ pub enum MutationClass {
     ArmRemoved,
     ArmsSwapped,
     BoundRemoved,
+    CallTraitChanged,
     ClosureChanged,
     DeriveRemoved,
     ElseRemoved,
@@ -71,6 +72,7 @@ pub const MUTATIONS: &[MutationClass] = {
         ArmRemoved,
         ArmsSwapped,
         BoundRemoved,
+        CallTraitChanged,
         ClosureChanged,
         DeriveRemoved,
         ElseRemoved,
@@ -760,6 +762,19 @@ impl VisitMut for Mutator<'_> {
             generics.params = removed(&generics.params, self.random.below(generics.params.len()));
         }
         visit_mut::visit_generics_mut(self, generics);
+    }
+
+    fn visit_trait_bound_mut(&mut self, bound: &mut syn::TraitBound) {
+        const TRAITS: [&str; 3] = ["Fn", "FnMut", "FnOnce"];
+        if let Some(last) = bound.path.segments.last_mut()
+            && TRAITS.iter().any(|name| last.ident == *name)
+            && self.hit(MutationClass::CallTraitChanged)
+        {
+            let name = TRAITS[self.random.below(TRAITS.len())];
+            last.ident = Ident::new(name, Span::call_site());
+            return;
+        }
+        visit_mut::visit_trait_bound_mut(self, bound);
     }
 
     fn visit_type_param_mut(&mut self, parameter: &mut syn::TypeParam) {
