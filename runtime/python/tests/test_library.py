@@ -321,6 +321,49 @@ def test_decoding_with_a_cache_of_integers(to, format, paged):
         kernels_rs.decode(rotated, *caches, to(lengths), **{**named, "scales": tuple(to(host(s)[:1]) for s in scales)})
 
 
+@pytest.mark.parametrize("paged", [False, True])
+@pytest.mark.parametrize("format", ["float32", "int8", "q8_0", "q4_0"])
+def test_prompts_with_a_cache(to, format, paged):
+    """Compares pieces of prompts over a cache with attention in float64 of the numbers in the cache."""
+    sequences, heads, groups, size, rows = 2, 4, 2, 32, 8
+    planes = (sequences, groups, rows) if not paged else (2 * sequences, groups, rows // 2)
+    kind, scale = {
+        "float32": (np.zeros((*planes, size), np.float32), None),
+        "int8": (np.zeros((*planes, size), np.int8), np.zeros(planes, np.float32)),
+        "q8_0": (np.zeros((*planes, size), np.int8), np.zeros((*planes, 1), np.float16)),
+        "q4_0": (np.zeros((*planes, size // 8), np.uint32), np.zeros((*planes, 1), np.float16)),
+    }[format]
+    caches = [to(kind.copy()) for _ in "kv"]
+    scales = None if scale is None else tuple(to(scale.copy()) for _ in "kv")
+    pages = np.array([[2, 0], [1, 3]], np.uint32) if paged else None
+    named = {"pages": to(pages) if paged else None, "scales": scales}
+    for step in range(6):
+        new = (to(normal(sequences, n, size)) for n in (heads, groups, groups))
+        kernels_rs.cache_append(*new, *caches, to(np.array([step, step])), **named)
+    if scales is None:
+        stored = [wide(host(x)) for x in caches]
+    else:
+        stored = [numbers_of(host(x), host(s), format) for x, s in zip(caches, scales)]
+    q, queries, lengths = normal(sequences, heads, 3, size), np.array([3, 2]), np.array([6, 5])
+    for window in (None, (2, 0)):
+        found = kernels_rs.attention_cached(
+            to(q), *caches, to(lengths), queries=to(queries), window=window, scale=0.25, **named
+        )
+        assert (host(found)[1, :, 2] == 0).all(), "rows of no token"
+        for i, (tokens, length) in enumerate(zip(queries, lengths)):
+            keys, values = (np.concatenate([x[p] for p in pages[i]], 1) if paged else x[i] for x in stored)
+            keys, values = (np.repeat(x[:, :length], heads // groups, 0) for x in (keys, values))
+            behind = np.arange(tokens)[:, None] + length - tokens - np.arange(length)
+            seen = (behind >= 0) & (behind <= (rows if window is None else 2))
+            logits = np.where(seen, wide(q[i, :, :tokens]) @ keys.transpose(0, 2, 1) * 0.25, -np.inf)
+            weights = np.exp(logits - logits.max(-1, keepdims=True))
+            expected = weights / weights.sum(-1, keepdims=True) @ values
+            close(host(found)[i, :, :tokens], expected, 2e-3)
+    whole = kernels_rs.attention_cached(to(q), *caches, to(lengths), **named)
+    some = kernels_rs.attention_cached(to(q), *caches, to(lengths), queries=to(np.array([3, 3])), **named)
+    assert (host(whole) == host(some)).all()
+
+
 def test_each_call_has_its_frequencies(to):
     q, caches = normal(1, 2, 16), np.zeros((2, 1, 2, 9, 16), np.float32)
     for options in [{}, {"base": 50.0}, {"size": 8}, {"frequencies": [0.5]}, {}, {"base": 50.0}]:

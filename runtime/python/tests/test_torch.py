@@ -844,7 +844,15 @@ def decoding_operands(dtype=torch.float32):
 
 def decoding_step(q, new, caches, lengths, pages, **named):
     rotated = kernels_rs.cache_append(q, *new, *caches, lengths, pages=pages, **named)
-    return rotated, kernels_rs.decode(rotated, *caches, (lengths + 1).clamp(max=6), pages=pages, scale=0.3, **named)
+    named = {"pages": pages, "scale": 0.3, **named}
+    lengths = (lengths + 1).clamp(max=6)
+    prompts = torch.stack([rotated, q], 2)
+    return (
+        rotated,
+        kernels_rs.decode(rotated, *caches, lengths, **named),
+        kernels_rs.attention_cached(prompts, *caches, lengths, **named),
+        kernels_rs.attention_cached(prompts, *caches, lengths, queries=lengths // 4, window=(2, 0), **named),
+    )
 
 
 @pytest.mark.parametrize("paged", [False, True])
@@ -859,8 +867,8 @@ def test_decoding_steps_in_pytorch_agree(paged):
     for ours, theirs in zip(*results):
         torch.testing.assert_close(ours.double(), theirs, rtol=1e-5, atol=1e-5)
     counts = kernels_rs.stats(reset=True)
-    for name in ("cache_append", "decode"):
-        assert counts[name] == {"kernel": 1, "torch": {"elements of float64": 1}}
+    for name, calls in (("cache_append", 1), ("decode", 1), ("attention_cached", 2)):
+        assert counts[name] == {"kernel": calls, "torch": {"elements of float64": calls}}
     with pytest.raises(kernels_rs.Unsupported):
         decoding_step(q, new, caches, lengths, pages, strict=True)
 

@@ -266,6 +266,22 @@ def cache_append(
     stream: StreamLike = ...,
     strict: bool = ...,
 ) -> A: ...
+def attention_cached(
+    query: A,
+    key_cache: A,
+    value_cache: A,
+    lengths: Any,
+    *,
+    queries: Any = ...,
+    causal: bool = ...,
+    scale: Optional[float] = ...,
+    window: Optional[Tuple[int, int]] = ...,
+    pages: Any = ...,
+    scales: Optional[Sequence[Any]] = ...,
+    out: Optional[A] = ...,
+    stream: StreamLike = ...,
+    strict: bool = ...,
+) -> A: ...
 def decode(
     query: A,
     key_cache: A,

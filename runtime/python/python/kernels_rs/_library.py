@@ -623,6 +623,48 @@ def cache_append(
 
 
 @_with_operator
+def attention_cached(
+    query,
+    key_cache,
+    value_cache,
+    lengths,
+    *,
+    queries=None,
+    causal=True,
+    scale=None,
+    window=None,
+    pages=None,
+    scales=None,
+    out=None,
+    stream=None,
+):
+    """Returns attention of a prompt, or a piece of one, over the cached keys of its sequence.
+
+    Queries are (sequences, heads, tokens, size). The caches and their scales are those of
+    `cache_append`. Sequence i has `queries[i]` tokens, by default all, and `lengths[i]` keys, those
+    of its tokens included: the last token has the position of the last key. `window` is the number
+    of keys before and after a token's position. Rows beyond a sequence's tokens are zeros, unless
+    `out` is given.
+
+    >>> q, v = np.zeros((1, 1, 2, 8), np.float32), np.zeros((1, 1, 4, 8), np.float32)
+    >>> v[0, 0, :, 0] = 1, 3, 5, 7
+    >>> kernels_rs.attention_cached(q, v, v, np.array([3]))[0, 0, :, 0].tolist()
+    [2.0, 3.0]
+    """
+    query = _operand("attention_cached", query)
+    if out is None and queries is not None:
+        out = _zeros(query, query.shape)
+    out = _out(query, out, query.shape)
+    if queries is None:
+        queries = lengths * 0 + query.shape[2]
+    queries, lengths, pages = (None if x is None else _unsigned(x) for x in (queries, lengths, pages))
+    caches, stream = (key_cache, value_cache), _current(stream, query)
+    window = None if window is None else tuple(window)
+    _native.attention_cached(query, caches, queries, lengths, out, causal, scale, window, pages, stream, scales)
+    return _result(query, out)
+
+
+@_with_operator
 def decode(
     query, key_cache, value_cache, lengths, *, tokens=1, scale=None, pages=None, scales=None, out=None, stream=None
 ):

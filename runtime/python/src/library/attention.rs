@@ -169,7 +169,7 @@ fn attention_backward(
 }
 
 /// Returns attention with a scale, a causal mask or a window of keys before and after.
-fn attention_of(scale: Option<f32>, causal: bool, window: Option<(usize, usize)>) -> Attention<'static> {
+pub(super) fn attention_of(scale: Option<f32>, causal: bool, window: Option<(usize, usize)>) -> Attention<'static> {
     let attention = scale.map_or(Attention::new(), |scale| Attention::new().scale(scale));
     let attention = window.map_or(attention, |(left, right)| attention.band(left, right));
     if causal { attention.causal() } else { attention }

@@ -1,4 +1,5 @@
-//! Decoding with a cache of keys and values: the call that appends to the cache, and attention.
+//! Attention with a cache of keys and values, of prompts and of decoding steps, and the call that
+//! appends to the cache.
 
 use super::{AnyObject, Arrays, DeviceCall, Typed, unsupported};
 use crate::array::is_float;
@@ -7,16 +8,17 @@ use half::{bf16, f16};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::{Element, Float, GenericArgument};
 use kernels_rs::attention::cache::StoredElement;
-use kernels_rs::attention::{Append, Decode, KvCache, KvCacheMut, Scratch};
+use kernels_rs::attention::{Append, Attention, Decode, KvCache, KvCacheMut, Layout, Scratch};
 use kernels_rs::rotary::PairLayout;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use runtime::DeviceBuffer;
+use runtime::{DeviceBuffer, Result};
 use std::sync::Arc;
 
 /// Adds the functions to the module.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(cache_append, m)?)?;
+    m.add_function(wrap_pyfunction!(attention_cached, m)?)?;
     m.add_function(wrap_pyfunction!(decode, m)?)
 }
 
@@ -184,19 +186,86 @@ fn decoded<T: Float + GenericArgument, K: StoredElement + GenericArgument>(
     let pages = (!arrays.is_empty()).then(|| arrays.take_as::<u32, 2>(&call)).transpose()?;
     let buffers = (q, o, keys, values, scales, lengths, pages);
     call.run(buffers, move |on, (q, o, keys, values, scales, lengths, pages)| {
-        let cache = KvCache::new(keys.view()?, values.view()?);
         let [_, groups, rows, _] = keys.extents;
-        let cache = match scales {
-            StoredScales::None => cache,
-            StoredScales::Rows([keys, values]) => cache.scaled([keys.view()?, values.view()?]),
-            StoredScales::Blocks([keys, values]) => cache.blocks([keys.view()?, values.view()?]),
-        };
-        let (cache, room) = match pages {
-            Some(pages) => (cache.paged(pages.view()?), rows.saturating_mul(pages.extents[1])),
-            None => (cache, rows),
-        };
+        let room = pages.as_ref().map_or(rows, |pages| rows.saturating_mul(pages.extents[1]));
+        let cache = cache_of([keys, values], scales, pages.as_ref())?;
         let mut scratch = Scratch::for_tokens(on, q.extents, tokens, groups, room)?;
         step.run(on, &q.view()?, cache, &lengths.view()?, &mut o.view_mut()?, &mut scratch)
+    })
+}
+
+/// Computes attention of [sequence, head, token, size] over the first `lengths` keys of the caches,
+/// of which the last belongs to the last of the sequence's `queries`. With `pages`, the caches
+/// consist of pages. Caches of integers have `scales`. Rows beyond the queries are not written.
+#[pyfunction]
+#[pyo3(signature = (
+    q, caches, queries, lengths, out, causal = true, scale = None, window = None, pages = None, stream = None,
+    scales = None
+))]
+#[allow(clippy::too_many_arguments, reason = "the operands and options of the call")]
+fn attention_cached(
+    py: Python<'_>,
+    q: AnyObject<'_, '_>,
+    caches: CacheArrays<'_>,
+    queries: AnyObject<'_, '_>,
+    lengths: AnyObject<'_, '_>,
+    out: AnyObject<'_, '_>,
+    causal: bool,
+    scale: Option<f32>,
+    window: Option<(usize, usize)>,
+    pages: Option<&Bound<'_, PyAny>>,
+    stream: Option<&Bound<'_, PyAny>>,
+    scales: Option<CacheArrays<'_>>,
+) -> PyResult<()> {
+    let given = [("query", q), ("out", out), ("key_cache", &caches.0), ("value_cache", &caches.1)];
+    let of_scales = scales.iter().flat_map(|(keys, values)| [("scales[0]", keys), ("scales[1]", values)]);
+    let rest = [Some(("queries", queries)), Some(("lengths", lengths)), pages.map(|p| ("pages", p))];
+    let given: Vec<_> = given.into_iter().chain(of_scales).chain(rest.into_iter().flatten()).collect();
+    let mut arrays = Arrays::of(&given)?;
+    let call = arrays.open(py, stream)?;
+    let attention = super::attention::attention_of(scale, causal, window);
+    floats!(arrays.first(), T => {
+        let (q, o) = (arrays.take::<T, 4>(&call)?, arrays.out::<T, 4>(&call)?);
+        stored!(arrays.first(), scales.is_some(), K => {
+            attended::<T, K>(call, arrays, (q, o), attention, scales.is_some())
+        })
+    })
+}
+
+fn attended<T: Float + GenericArgument, K: StoredElement + GenericArgument>(
+    call: DeviceCall<'_>,
+    mut arrays: Arrays,
+    (q, o): (Typed<T, 4>, Typed<T, 4>),
+    attention: Attention<'static>,
+    scaled: bool,
+) -> PyResult<()> {
+    let (keys, values) = (stored_of::<K>(&mut arrays, &call)?, stored_of::<K>(&mut arrays, &call)?);
+    let scales = StoredScales::take(&mut arrays, &call, scaled, false)?;
+    let (queries, lengths) = (arrays.take_as::<u32, 1>(&call)?, arrays.take_as::<u32, 1>(&call)?);
+    let pages = (!arrays.is_empty()).then(|| arrays.take_as::<u32, 2>(&call)).transpose()?;
+    let buffers = (q, o, keys, values, scales, queries, lengths, pages);
+    call.run(buffers, move |on, (q, o, keys, values, scales, queries, lengths, pages)| {
+        let cache = cache_of([keys, values], scales, pages.as_ref())?;
+        let attention = attention.layout(Layout::Padded { queries: queries.view()?, keys: lengths.view()? });
+        attention.run_cached(on, &q.view()?, cache, &mut o.view_mut()?, None)
+    })
+}
+
+/// Returns a cache that a call reads.
+fn cache_of<'a, K: StoredElement + GenericArgument>(
+    [keys, values]: [&'a Typed<K, 4>; 2],
+    scales: &'a StoredScales,
+    pages: Option<&'a Typed<u32, 2>>,
+) -> Result<KvCache<'a, K>> {
+    let cache = KvCache::new(keys.view()?, values.view()?);
+    let cache = match scales {
+        StoredScales::None => cache,
+        StoredScales::Rows([keys, values]) => cache.scaled([keys.view()?, values.view()?]),
+        StoredScales::Blocks([keys, values]) => cache.blocks([keys.view()?, values.view()?]),
+    };
+    Ok(match pages {
+        Some(pages) => cache.paged(pages.view()?),
+        None => cache,
     })
 }
 

@@ -14,7 +14,7 @@ from ._operator import ROWS
 from .allocator import torch_allocator
 from .arrays import transpose
 from .attention import attention, scaled_dot_product_attention
-from .cache import cache_append, decode
+from .cache import attention_cached, cache_append, decode
 from .elementwise import geglu, gelu, silu, swiglu
 from .loss import cross_entropy
 from .optimizer import adamw
@@ -32,6 +32,7 @@ __all__ = [
     "argmax",
     "argmin",
     "attention",
+    "attention_cached",
     "cache_append",
     "cross_entropy",
     "cumsum",

@@ -45,11 +45,7 @@ def _decode(query, key_cache, value_cache, lengths, tokens, scale, pages, key_sc
 
 
 def _decode_torch(query, key_cache, value_cache, lengths, tokens, scale, pages, key_scales, value_scales):
-    def in_one_piece(cache):
-        # (sequences, pages, heads, rows, size) to (sequences, heads, pages * rows, size)
-        return cache if pages is None else cache[pages.long()].transpose(1, 2).flatten(2, 3)
-
-    keys, values = in_one_piece(key_cache), in_one_piece(value_cache)
+    keys, values = _in_one_piece(key_cache, pages), _in_one_piece(value_cache, pages)
     heads, size = query.shape[1:]
     q = query.view(-1, tokens, heads, size).transpose(1, 2)
     keys, values = (x.repeat_interleave(heads // x.shape[1], 1).to(q.dtype) for x in (keys, values))
@@ -61,6 +57,30 @@ def _decode_torch(query, key_cache, value_cache, lengths, tokens, scale, pages, 
     empty = ~seen.any(-1, keepdim=True)
     weights = logits.masked_fill(~seen & ~empty, float("-inf")).softmax(-1).masked_fill(empty, 0)
     return (weights @ values).transpose(1, 2).reshape(query.shape)
+
+
+def _cached(query, key_cache, value_cache, queries, lengths, causal, scale, window, pages, key_scales, value_scales):
+    o, caches = new_tensor(query), (key_cache, value_cache)
+    # The kernel writes the rows of the sequences only.
+    o.zero_()
+    window = None if window is None else tuple(window)
+    options = causal, scale, window, pages, stream_of(query), _with_scales(key_scales, value_scales)
+    _native.attention_cached(query, caches, queries, lengths, o, *options)
+    return o
+
+
+def _cached_torch(
+    query, key_cache, value_cache, queries, lengths, causal, scale, window, pages, key_scales, value_scales
+):
+    keys, values = (_in_one_piece(cache, pages).to(query.dtype) for cache in (key_cache, value_cache))
+    lists = queries.to(torch.int32), lengths.to(torch.int32)
+    scored = ROWS["scored_attention"].torch
+    return scored(query, keys, values, None, None, *lists, None, None, None, causal, scale, window)
+
+
+def _in_one_piece(cache, pages):
+    # (sequences, pages, heads, rows, size) to (sequences, heads, pages * rows, size)
+    return cache if pages is None else cache[pages.long()].transpose(1, 2).flatten(2, 3)
 
 
 def _refuse(operands, caches, key_scales):
@@ -90,6 +110,18 @@ TABLE = [
         constants=True,
         any_type=True,
         mutates=True,
+    ),
+    Operator(
+        "attention_cached",
+        "(Tensor query, Tensor key_cache, Tensor value_cache, Tensor queries, Tensor lengths, bool causal, float? scale,"
+        " int[]? window, Tensor? pages, Tensor? key_scales, Tensor? value_scales) -> Tensor",
+        kernel=_cached,
+        fake=lambda query, *_: new_tensor(query),
+        torch=_cached_torch,
+        refuse=lambda query, key_cache, value_cache, queries, lengths, causal, scale, window, pages, scales, _: (
+            _refuse((query,), (key_cache, value_cache), scales)
+        ),
+        any_type=True,
     ),
     Operator(
         "decode",
@@ -134,6 +166,29 @@ def cache_append(
     lengths, pages = _indices(lengths, pages)
     options = list(map(float, frequencies)), interleaved, pages, *(scales or (None, None))
     return ROWS["cache_append"]((query, key, value, key_cache, value_cache, lengths, *options), strict, interpret)
+
+
+def attention_cached(
+    query,
+    key_cache,
+    value_cache,
+    lengths,
+    *,
+    queries=None,
+    causal=True,
+    scale=None,
+    window=None,
+    pages=None,
+    scales=None,
+    strict=False,
+    interpret=True,
+):
+    if queries is None:
+        queries = torch.full_like(lengths, query.shape[2])
+    queries, (lengths, pages) = _library._unsigned(queries), _indices(lengths, pages)
+    options = causal, scale, None if window is None else list(window), pages, *(scales or (None, None))
+    arguments = query, key_cache, value_cache, queries, lengths, *options
+    return ROWS["attention_cached"](arguments, strict, interpret)
 
 
 def decode(
