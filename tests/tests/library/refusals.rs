@@ -479,8 +479,8 @@ fn gpu_memory_of_another_device_is_named() -> Result<(), Error> {
     foreign(scan::inclusive(d, &m, &mut out(&mut y, [3, 8])), &["x", "y"]);
     foreign(reduce::rows(d, Sum, &m, &mut out(&mut y, [3])), &["x", "y"]);
     foreign(reduce::columns(d, Sum, &b.f([2, 3, 4]), &mut out(&mut y, [8])), &["x"]);
-    foreign(reduce::all(d, Sum, &m, &mut out(&mut y, [1])), &["x"]);
-    foreign(histogram(d, &weight, 0.0..=1.0, &mut out(&mut words, [4])), &["bins"]);
+    foreign(reduce::all(d, Sum, &m, &mut out(&mut y, [1])), &["x", "y"]);
+    foreign(histogram(d, &weight, 0.0..=1.0, &mut out(&mut words, [4])), &["keys", "bins"]);
     foreign(Sample::new(1).run(d, &m, &mut out(&mut words, [3])), &["logits"]);
     foreign(Sample::new(1).top_k(3).run(d, &m, &mut out(&mut words, [3])), &["logits"]);
     foreign(Sample::new(1).top_p(0.5).run(d, &m, &mut out(&mut words, [3])), &["logits"]);
