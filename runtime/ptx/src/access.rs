@@ -121,7 +121,7 @@ fn within(addresses: &[u64; LANES], base: u64, last: u64, aligned: u64) -> bool 
         distances >> 63 == 0 && bits & aligned == 0
     }
     #[cfg(target_arch = "x86_64")]
-    if super::body::is_wide() {
+    if super::rows::is_wide() {
         #[target_feature(enable = "avx2")]
         fn wide(addresses: &[u64; LANES], base: u64, last: u64, aligned: u64) -> bool {
             of(addresses, base, last, aligned)

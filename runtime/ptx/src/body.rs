@@ -1,7 +1,8 @@
 //! Functions of lanes as [`Body`]: common instructions compute row by row, rare ones lane by lane.
 
 use super::code::Body;
-use super::registers::{FULL, LANES, RegisterPlace, RegisterScalar, Registers, lanes};
+use super::registers::{RegisterPlace, RegisterScalar, Registers, lanes};
+use super::rows::{holding, write};
 use smallvec::SmallVec;
 
 /// A function from one lane's operands, each zero-extended, to its result, and whether the result
@@ -28,9 +29,7 @@ pub fn lanewise(to: RegisterPlace, from: SmallVec<[RegisterPlace; 4]>, function:
 /// Returns a body with one operand.
 pub fn unary<A: RegisterScalar, D: RegisterScalar>(d: u32, a: u32, f: impl Fn(A) -> D + Send + Sync + 'static) -> Body {
     Box::new(move |registers, mask| {
-        let x = A::row(registers, a);
-        let out = compute(mask, |lane| f(x[lane]));
-        registers.put(d, mask, &out);
+        write(registers, mask, d, [a; 3], |_, x: A, _: A, _: A| f(x));
         0
     })
 }
@@ -42,9 +41,7 @@ pub fn binary<A: RegisterScalar, B: RegisterScalar, D: RegisterScalar>(
     f: impl Fn(A, B) -> D + Send + Sync + 'static,
 ) -> Body {
     Box::new(move |registers, mask| {
-        let (x, y) = (A::row(registers, a), B::row(registers, b));
-        let out = compute(mask, |lane| f(x[lane], y[lane]));
-        registers.put(d, mask, &out);
+        write(registers, mask, d, [a, b, a], |_, x: A, y: B, _: A| f(x, y));
         0
     })
 }
@@ -56,58 +53,9 @@ pub fn ternary<A: RegisterScalar, D: RegisterScalar>(
     f: impl Fn(A, A, D) -> D + Send + Sync + 'static,
 ) -> Body {
     Box::new(move |registers, mask| {
-        let (x, y, z) = (A::row(registers, a), A::row(registers, b), D::row(registers, c));
-        let out = compute(mask, |lane| f(x[lane], y[lane], z[lane]));
-        registers.put(d, mask, &out);
+        write(registers, mask, d, [a, b, c], |_, x: A, y: A, z: D| f(x, y, z));
         0
     })
-}
-
-/// Returns the results of the lanes in `mask`, and zero elsewhere.
-#[inline(always)]
-fn compute<D: RegisterScalar>(mask: u32, f: impl Fn(usize) -> D) -> [D; LANES] {
-    if mask == FULL {
-        return all(f);
-    }
-    let mut out = [D::ZERO; LANES];
-    for (lane, value) in out.iter_mut().enumerate() {
-        if mask >> lane & 1 == 1 {
-            *value = f(lane);
-        }
-    }
-    out
-}
-
-/// Returns the results of all lanes, with vector instructions where the processor has them.
-#[inline(always)]
-fn all<D: RegisterScalar>(f: impl Fn(usize) -> D) -> [D; LANES] {
-    #[cfg(target_arch = "x86_64")]
-    if is_wide() {
-        // SAFETY: the processor supports AVX2 and FMA, as just checked.
-        return unsafe { all_wide(f) };
-    }
-    let mut out = [D::ZERO; LANES];
-    for (lane, value) in out.iter_mut().enumerate() {
-        *value = f(lane);
-    }
-    out
-}
-
-/// Returns whether the processor has 256-bit vectors and fused multiply-adds.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub fn is_wide() -> bool {
-    std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn all_wide<D: RegisterScalar>(f: impl Fn(usize) -> D) -> [D; LANES] {
-    let mut out = [D::ZERO; LANES];
-    for (lane, value) in out.iter_mut().enumerate() {
-        *value = f(lane);
-    }
-    out
 }
 
 /// The combination of a comparison's result with a predicate.
@@ -172,8 +120,7 @@ pub fn comparison<L: RegisterScalar>(
     f: impl Fn(L, L) -> bool + Send + Sync + 'static,
 ) -> Body {
     Box::new(move |registers, mask| {
-        let (x, y) = (L::row(registers, a), L::row(registers, b));
-        let holds = all(|lane| u32::from(f(x[lane], y[lane])) << lane).iter().fold(0, |all, bit| all | bit);
+        let holds = holding(registers, [a, b], &f);
         let (yes, no) = (join.of(holds, registers), join.of(!holds, registers));
         put_predicate(registers, p, mask, yes);
         put_predicate(registers, q, mask, no);

@@ -5,9 +5,9 @@
 //! or one more. A negative remainder shows the second case.
 
 use super::arithmetic::integer::IntegerFormat;
-use super::body::is_wide;
 use super::code::Body;
 use super::registers::{LANES, RegisterPlace, RegisterScalar, Registers};
+use super::rows::is_wide;
 
 /// The bound of the operands that are divided as doubles.
 const EXACT_BOUND: u64 = 1 << 51;

@@ -30,7 +30,7 @@ pub fn load_words(shared: &ScratchMemory, registers: &mut Registers, access: &Me
 #[inline(always)]
 fn gather(words: &[u32], addresses: &[u32; LANES], offset: u32) -> Option<[u32; LANES]> {
     #[cfg(target_arch = "x86_64")]
-    if super::body::is_wide() {
+    if super::rows::is_wide() {
         #[target_feature(enable = "avx2")]
         fn wide(words: &[u32], addresses: &[u32; LANES], offset: u32) -> Option<[u32; LANES]> {
             of(words, addresses, offset)

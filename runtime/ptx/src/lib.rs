@@ -127,6 +127,7 @@ mod refused;
 pub mod registers;
 mod repetition;
 pub mod resident;
+mod rows;
 mod run;
 mod sample;
 mod service;

@@ -78,9 +78,6 @@ pub struct SavedRegister {
 
 /// The type of a lane.
 pub trait RegisterScalar: Copy + Send + Sync + 'static {
-    /// 0.
-    const ZERO: Self;
-
     /// Returns the lanes of a register.
     fn row(registers: &Registers, at: u32) -> &[Self; LANES];
 
@@ -89,8 +86,6 @@ pub trait RegisterScalar: Copy + Send + Sync + 'static {
 }
 
 impl RegisterScalar for u32 {
-    const ZERO: u32 = 0;
-
     #[inline(always)]
     fn row(registers: &Registers, at: u32) -> &[u32; LANES] {
         &registers.rows[at as usize].0
@@ -103,8 +98,6 @@ impl RegisterScalar for u32 {
 }
 
 impl RegisterScalar for u64 {
-    const ZERO: u64 = 0;
-
     #[inline(always)]
     fn row(registers: &Registers, at: u32) -> &[u64; LANES] {
         &bytemuck::cast_slice::<RegisterRow, [u64; LANES]>(&registers.rows[at as usize..at as usize + 2])[0]
@@ -188,10 +181,10 @@ impl Registers {
         let row = L::row_mut(self, at);
         if mask == FULL {
             *row = *values;
-        } else {
-            for lane in 0..LANES {
-                row[lane] = if mask >> lane & 1 == 1 { values[lane] } else { row[lane] };
-            }
+            return;
+        }
+        for (lane, value) in row.iter_mut().enumerate() {
+            *value = if mask & 1 << lane == 0 { *value } else { values[lane] };
         }
     }
 

@@ -5,6 +5,7 @@ use super::super::arithmetic::native::flush32;
 use super::super::body::{Join, Logic, comparison, put_predicate};
 use super::super::code::{Body, DefinednessRule, InstructionKind};
 use super::super::registers::{RegisterPlace, Registers, lanes};
+use super::super::rows::write;
 use super::operand::OperandLocation;
 use super::words::{Words, integer};
 use super::{Decoded, Decoder, Frame, Result};
@@ -315,14 +316,13 @@ fn set_predicates(c: SetComparison, p: Option<OperandLocation>, q: Option<Operan
 fn choose<L: super::super::registers::RegisterScalar>(d: u32, a: u32, b: u32, predicate: u32) -> Body {
     Box::new(move |registers: &mut Registers, mask| {
         let chosen = registers.predicates[predicate as usize];
-        let (yes, no) = (L::row(registers, a), L::row(registers, b));
-        let mut out = *no;
-        for (lane, value) in out.iter_mut().enumerate() {
-            if chosen >> lane & 1 == 1 {
-                *value = yes[lane];
-            }
-        }
-        registers.put(d, mask, &out);
+        write(
+            registers,
+            mask,
+            d,
+            [a, b, a],
+            |lane, yes: L, no: L, _: L| if chosen & 1 << lane == 0 { no } else { yes },
+        );
         0
     })
 }
