@@ -4,7 +4,7 @@
 //! one launch instead of two. To find the last block, blocks count themselves. A kernel sets its
 //! words back to 0 before it ends, and the next launch finds them so: no launch clears them.
 //!
-//! On a device, a call borrows the words for its launches. A graph has words of its own.
+//! On a device, a call borrows the words for its launches. A graph has separate words.
 
 use crate::QueueMemory;
 use kernel_dsl::compiler::lock::Lock;

@@ -1,8 +1,8 @@
 //! Histograms: the number of elements in each bin.
 //!
 //! The entry point is [`histogram`]. Up to 4096 bins are counted in shared memory. At the end a
-//! block adds its bins to totals in global memory, two bins by one atomic operation, and the last
-//! block to end stores the totals. More than 4096 bins are counted directly in global memory.
+//! block adds its bins to totals in global memory, two bins by one atomic operation. The last block
+//! to end stores the totals. More than 4096 bins are counted directly in global memory.
 //!
 //! Up to 256 bins are counted in 32 columns, one for each lane. A column of words is a bank of the
 //! shared memory, so that lanes never wait for one another, whatever the keys are:

@@ -38,8 +38,8 @@
 //! # Measured
 //!
 //! Measured on an H200 (driver 580.159, the PTX of sm_61 compiled by its JIT) by
-//! `kernels bench --suite memory`, in µs, and compared with a copy of the same number of bytes read
-//! and written:
+//! `kernels bench --suite memory`. Times are in µs, and compared with a copy that reads and writes
+//! the same number of bytes:
 //!
 //! | `f32` | 32768 × 4096 | 4096 × 4096 | 8192 × 1024 |
 //! |---|---|---|---|

@@ -8,8 +8,8 @@ use kernel_dsl::prelude::*;
 ///
 /// A block counts in `COLUMNS` columns of bins in shared memory. The lanes of a warp alternate over
 /// the columns. Blocks are as large as possible, because each adds all its bins to `totals`: a word
-/// has the counts of two bins. The last block to end, which `ended[0]` shows, stores the totals. It
-/// sets `totals` and `ended` back to 0, as they are before the launch.
+/// has the counts of two bins. The last block to end, which `ended[0]` shows, stores the totals.
+/// The block sets `totals` and `ended` back to 0, as they are before the launch.
 #[kernel(
     block = 1024,
     max_registers = 32,

@@ -27,8 +27,8 @@ const THREADS: usize = 8 * 256;
 ///
 /// The difference, the number of bins per unit, and their product are each rounded to `f32`: a
 /// number next to the edge of a bin may be counted in the adjacent bin. If the width exceeds
-/// `f32::MAX`, it is computed from halves. −0 counts as 0; subnormal numbers and ranges are exact. If low equals
-/// high, that number is in the last bin. A count is below 2³².
+/// `f32::MAX`, it is computed from halves. −0 counts as 0; subnormal numbers and ranges are exact.
+/// If low equals high, that number is in the last bin. A count is below 2³².
 ///
 /// ```
 /// # fn main() -> Result<(), runtime::Error> {

@@ -5,7 +5,7 @@
 
 use super::registers::{FULL, LANES, RegisterScalar, Registers, lanes};
 
-/// As many lanes as cost less one by one than all with vector instructions.
+/// The most lanes that cost less one by one than all with vector instructions.
 const FEW_LANES: u32 = 3;
 
 /// Writes the lanes of `mask` of a row: the function of the lane and of its values in three rows.
@@ -103,7 +103,7 @@ mod tests {
 
     const MASKS: [u32; 9] = [0, 1, 0x8000_0000, 0b111, 0x8001_0001, 0xf, 0xffff, 0x5a5a_0ff0, FULL];
 
-    /// Registers with a different value in each lane: four rows of words, then four of 64 bits.
+    /// Returns registers that differ in each lane: four rows of words, then four of 64 bits.
     fn registers() -> Registers {
         let mut registers = Registers::new(Sizes { rows: 12, predicates: 0, ids: 0 });
         for lane in 0..LANES {

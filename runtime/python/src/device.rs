@@ -314,7 +314,7 @@ impl Opened {
         if lists.len() < MAX_ROTARY_TABLES {
             lists.push((key, list.clone()));
         } else {
-            // As above.
+            // Recorded launches may outlive this list, too.
             self.recording.note(None);
         }
         Ok(list)

@@ -135,16 +135,18 @@ fn bound_by_memory(artifact: &Artifact, instance: &Instance, random: &mut Random
         "transpose_tiles" => [0, 1].map(|_| stored(instance, random, [1, 1, 256, 256])).into(),
         "count_shared" => {
             let keys = stored(instance, random, [8192]);
-            vec![keys, Input::scalar(-1f32), Input::scalar(1f32), Input::slice(&[0u32; 256])]
+            let (totals, ended) = (Input::slice(&[0u64; 128]), Input::slice(&[0u32; 1]));
+            vec![keys, Input::scalar(-1f32), Input::scalar(1f32), totals, ended, Input::slice(&[0u32; 256])]
         }
         "reduce_rows" => vec![stored(instance, random, [8, 2048]), results(8)],
         "reduce_parts" => {
-            vec![stored(instance, random, [2, 2048]), Input::scalar(1024usize), Input::scalar(0usize), flat([2, 2])]
+            let ended = Input::slice(&[0u32; 2]);
+            let (chunk, pitch) = (Input::scalar(1024usize), Input::scalar(0usize));
+            vec![stored(instance, random, [2, 2048]), chunk, pitch, flat([2, 2]), ended, results(2)]
         }
         "reduce_columns" => {
             vec![stored(instance, random, [1, 64, 256]), Input::scalar(8usize), state([1, 8, 256])]
         }
-        "join_parts" => vec![flat([8, 64]), Input::scalar(64usize), results(8)],
         "join_columns" => {
             let y = if finds { Input::view(&[0u32; 256], [1, 256]) } else { Input::view(&[0f32; 256], [1, 256]) };
             vec![state([1, 64, 256]), Input::scalar(64usize), y]

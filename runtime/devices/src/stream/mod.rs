@@ -320,7 +320,7 @@ impl Stream {
     ///
     /// # Safety
     /// `handle` is as [`wait_for_handle`](Stream::wait_for_handle) requires. For these arguments
-    /// the kernel is free of out-of-bounds accesses and races. Their memory is alive until the
+    /// the kernel is free of out-of-bounds accesses and races. The memory is alive until the
     /// launch is over, and in the order of `handle` no other code uses it meanwhile.
     pub unsafe fn submit_to(
         &self,

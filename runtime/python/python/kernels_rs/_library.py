@@ -646,10 +646,11 @@ def attention_cached(
     of keys before and after a token's position. Rows beyond a sequence's tokens are zeros, unless
     `out` is given.
 
-    >>> q, v = np.zeros((1, 1, 2, 8), np.float32), np.zeros((1, 1, 4, 8), np.float32)
-    >>> v[0, 0, :, 0] = 1, 3, 5, 7
+    >>> q = np.zeros((1, 1, 2, 8), np.float32)
+    >>> v = np.arange(32, dtype=np.float32).reshape(1, 1, 4, 8)
+
     >>> kernels_rs.attention_cached(q, v, v, np.array([3]))[0, 0, :, 0].tolist()
-    [2.0, 3.0]
+    [4.0, 8.0]
     """
     query = _operand("attention_cached", query)
     if out is None and queries is not None:
