@@ -343,9 +343,8 @@ fn merge(to: &mut Vec<Carried>, of: Carried) {
 /// Adds accesses read by lanes to `to`.
 fn read(to: &mut Vec<ReadReleases>, of: ReadReleases) {
     let like = entries(to, of.past.owner(), |read| read.past.owner());
-    let same = |read: &&mut ReadReleases| {
-        read.reach == of.reach && (read.lanes == of.lanes || read.past.at == of.past.at)
-    };
+    let same =
+        |read: &&mut ReadReleases| read.reach == of.reach && (read.lanes == of.lanes || read.past.at == of.past.at);
     match to[like.clone()].iter_mut().find(same) {
         Some(same) if same.lanes == of.lanes => same.past.at = same.past.at.max(of.past.at),
         Some(same) => same.lanes |= of.lanes,
