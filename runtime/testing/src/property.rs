@@ -211,7 +211,9 @@ impl fmt::Display for Counterexample {
         match trials {
             0 => writeln!(f, "shrinking found no smaller case to try")?,
             1 => writeln!(f, "the smallest failing case of 1 case tried after the first failure, where {first}")?,
-            _ => writeln!(f, "the smallest failing case of {trials} cases tried after the first failure, where {first}")?,
+            _ => {
+                writeln!(f, "the smallest failing case of {trials} cases tried after the first failure, where {first}")?
+            }
         }
         write!(f, "to run it alone: `.replay({seed:#x})` before `.check()`")
     }
