@@ -38,7 +38,8 @@ pub fn stride(n: usize) -> StepBy<Range<usize>> {
 /// The kernel has the clause `cooperative`, so that all its blocks run at once. A launch of more
 /// blocks than the device holds is an error before anything runs. All threads of the grid must
 /// reach the same call, as those of a block reach [`block::sync`](crate::block::sync). If a block
-/// ends early, the others wait forever on a GPU; the interpreter reports that.
+/// or its first thread ends early, the others wait forever on a GPU. The interpreter reports each
+/// thread that ends early.
 ///
 /// ```
 /// # use kernel_dsl::prelude::*;

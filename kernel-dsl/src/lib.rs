@@ -224,7 +224,8 @@
 //! # Structs, traits, and kernels that are generic over types
 //!
 //! `#[device]` also applies to constants, structs, enums, type aliases, and modules. A device
-//! module may hold traits and impls.
+//! module may hold traits and impls. An alias of a number type has the constants and functions of
+//! the type: `Real::MAX`.
 //!
 //! ```
 //! # use kernel_dsl::prelude::*;

@@ -68,7 +68,8 @@ pub enum Check {
     EqualStores,
     /// Some lanes of a warp reach `block::sync()` while other running lanes are elsewhere; or the
     /// warps of a block wait at different `block::sync()`s; or a warp ends without reaching the one
-    /// that others wait at. The same holds for `grid::sync()` and the blocks of the grid.
+    /// that others wait at. The same holds for `grid::sync()` and the blocks of the grid, where
+    /// lanes that have ended are missing too.
     DivergentBarrier,
     /// Some lanes of a warp reach a warp operation (`sync`, shuffle, vote) while other running
     /// lanes are elsewhere; or fewer than 32 lanes reach an operation that needs all lanes

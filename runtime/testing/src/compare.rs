@@ -233,6 +233,14 @@ pub(super) fn reference(
     case: &Case,
     expected: &[Expected],
 ) -> Option<Failure> {
+    let is_written = |argument: usize| outputs.iter().any(|(written, _)| *written == argument);
+    if let Some(Expected { argument, .. }) = expected.iter().find(|e| !is_written(e.argument)) {
+        let of = names.get(*argument).map_or_else(|| format!("argument {argument}"), |name| format!("`{name}`"));
+        let written: Vec<_> = outputs.iter().map(|(i, _)| format!("`{}` (argument {i})", names[*i])).collect();
+        let written = if written.is_empty() { "nothing".to_string() } else { written.join(", ") };
+        let why = format!("the reference has values for {of}, which the kernel does not write: it writes {written}");
+        return Some(Failure::Incomplete { why });
+    }
     outputs.iter().find_map(|(argument, array)| {
         let name = &names[*argument];
         let Some(expected) = expected.iter().find(|e| e.argument == *argument) else {
@@ -276,8 +284,23 @@ pub(super) fn reference(
                     text if given.ty() == value.ty() => text,
                     text => format!("{text} of type `{}`", value.ty()),
                 };
-                pairs.find_map(|((n, given), value)| {
-                    (given != *value).then(|| wrong(n, given, text(given, *value), None))
+                let (n, given, value) =
+                    pairs.find_map(|((n, given), value)| (given != *value).then_some((n, given, *value)))?;
+                let failure = wrong(n, given, text(given, value), None);
+                // A `u128` consists of two numbers.
+                Some(match (failure, values.get(n & !1..).and_then(u128_of)) {
+                    (Failure::Wrong { executor, argument, index, bound, .. }, Some(expected)) if array.is_u128() => {
+                        let given = array.long_integers()[n / 2].to_string().into();
+                        Failure::Wrong {
+                            executor,
+                            argument,
+                            index,
+                            given,
+                            expected: expected.to_string().into(),
+                            bound,
+                        }
+                    }
+                    (failure, _) => failure,
                 })
             }),
             Contents::Multiset(values) => all(values.len()).or_else(|| unordered(array, values, false).map(rejected)),
@@ -290,6 +313,13 @@ pub(super) fn reference(
             Contents::Unchecked => None,
         }
     })
+}
+
+/// Returns the `u128` of which `words` are the low and the high word.
+fn u128_of(words: &[ElementValue]) -> Option<u128> {
+    let [low, high, ..] = words else { return None };
+    let are_words = [low, high].into_iter().all(|word| word.ty() == Scalar::U64);
+    are_words.then(|| u128::from(low.bits()) | u128::from(high.bits()) << 64)
 }
 
 /// Returns whether a number is within `bound` of the expected `value`.

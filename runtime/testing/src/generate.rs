@@ -64,7 +64,7 @@ impl Gen {
     pub(super) fn name(&self) -> String {
         let one = |size: &DrawnSize| format!("{} = {}", size.name, size.shown);
         let all: Vec<_> = self.sizes.iter().map(one).collect();
-        if all.is_empty() { "the only shape".to_string() } else { all.join(", ") }
+        if all.is_empty() { "no size is drawn".to_string() } else { all.join(", ") }
     }
 
     /// Returns the random numbers of one element of one draw.

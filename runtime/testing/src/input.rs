@@ -323,6 +323,17 @@ impl StridedArray {
         ElementValue::from_bits(self.ty(i), self.bits(i))
     }
 
+    /// Returns whether the elements are `u128`s, each of which is two numbers here.
+    pub(super) fn is_u128(&self) -> bool {
+        self.element.to_string() == "u128"
+    }
+
+    /// Returns the elements in row-major order, if they are `u128`s.
+    pub(super) fn long_integers(&self) -> Vec<u128> {
+        let words: Vec<_> = self.offsets().map(|offset| u128::from(self.bits(offset))).collect();
+        words.chunks_exact(2).map(|pair| pair[0] | pair[1] << 64).collect()
+    }
+
     /// Returns the count of numbers in an element.
     pub(super) fn numbers_in_element(&self) -> usize {
         self.numbers.len()
@@ -402,7 +413,10 @@ impl fmt::Display for Input {
         if array.strides.first().is_some_and(|stride| array.extents.len() > 1 && *stride != rows) {
             write!(f, " by strides of {:?}", array.strides)?;
         }
-        let values: Vec<_> = array.offsets().map(|i| short(array.ty(i), array.bits(i))).collect();
+        let values: Vec<_> = match array.is_u128() {
+            true => array.long_integers().iter().map(u128::to_string).collect(),
+            false => array.offsets().map(|i| short(array.ty(i), array.bits(i))).collect(),
+        };
         let runs: Vec<_> = values.chunk_by(|a, b| a == b).collect();
         let shown = runs.iter().take(RUNS).map(|run| match run {
             [one] => one.clone(),

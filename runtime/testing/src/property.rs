@@ -208,8 +208,13 @@ impl fmt::Display for Counterexample {
             let name = parameters.get(i).map_or("?", String::as_str);
             writeln!(f, "  {name}: {input}")?;
         }
-        let smaller = if *trials == 1 { "case".to_string() } else { format!("{trials} cases") };
-        writeln!(f, "the smallest failing case of {smaller} tried after the first failure, where {first}")?;
+        match trials {
+            0 => writeln!(f, "shrinking found no smaller case to try")?,
+            1 => writeln!(f, "the smallest failing case of 1 case tried after the first failure, where {first}")?,
+            _ => {
+                writeln!(f, "the smallest failing case of {trials} cases tried after the first failure, where {first}")?
+            }
+        }
         write!(f, "to run it alone: `.replay({seed:#x})` before `.check()`")
     }
 }

@@ -67,6 +67,17 @@ fn early_end(ends: &[u32], y: &mut [u32]) {
     y[grid::index()] = 1;
 }
 
+/// Ends the threads early that the data of `ends` selects.
+#[kernel(cooperative, block = 64, grid = ends.len() / 64)]
+#[requires(y.len() == ends.len())]
+fn early_end_of_lanes(ends: &[u32], y: &mut [u32]) {
+    if ends[grid::index()] == 1 {
+        return;
+    }
+    grid::sync();
+    y[grid::index()] = 1;
+}
+
 /// Makes blocks wait at different places.
 #[kernel(cooperative, block = 32, grid = which.len())]
 #[requires(y.len() == which.len() * 32)]
@@ -182,6 +193,20 @@ fn a_missing_barrier_is_a_race() {
     let (mut x, mut y) = (device.zeros::<u32>(64).unwrap(), device.zeros::<u32>(64).unwrap());
     let error = without_barrier::launch(&device, &mut x, &mut y).expect_err("blocks race").to_string();
     assert_reports(&error, &["error[global-race]", "`x`"]);
+}
+
+/// Checks the first thread of a block, which would signal the other blocks on a GPU, and another.
+#[test]
+fn a_thread_that_ends_early_is_reported() {
+    for thread in [64, 75] {
+        let mut ends = vec![0; 128];
+        ends[thread] = 1;
+        let text = report(|d, x, y| early_end_of_lanes::launch(d, x, y), &ends, 128);
+        let lane = thread % 32;
+        let other = format!("thread [{lane}, 0, 0] of block [1, 0, 0] (warp 0, lane {lane}) has ended");
+        let message = "error[divergent-barrier]: `grid::sync()` is reached by 31 of the 32 lanes of a warp";
+        assert_reports(&text, &[message, &other]);
+    }
 }
 
 #[test]

@@ -60,6 +60,23 @@ to run it alone: `.replay({seed:#x})` before `.check()`"
     assert_eq!(found.to_string(), expected);
 }
 
+/// Checks the message about a generator that draws neither sizes nor values.
+#[test]
+fn message_of_a_fixed_case_names_no_size() {
+    let fixed = |_: &mut Gen| [Input::slice(&[5u32; 37]), Input::slice(&[0u32; 37])];
+    let found = testing::property::<increment<true>>().cases(fixed).reference(incremented).run().unwrap_err();
+    let expected = format!(
+        "increment<WRONG = true> fails where no size is drawn:
+y[36] is 7 on the interpreter on IR as lowered; the reference gives 6
+  x: u32[37] = 5 × 37
+  y: u32[37] = 0 × 37
+shrinking found no smaller case to try
+to run it alone: `.replay({:#x})` before `.check()`",
+        found.seed
+    );
+    assert_eq!(found.to_string(), expected);
+}
+
 #[test]
 fn the_same_seed_gives_the_same_failure() {
     let [a, b] = [(); 2].map(|()| wrong_from_37().run().unwrap_err());

@@ -164,3 +164,41 @@ fn sorted_lists_have_ties_and_permutations_no_races() {
     let found = testing::property::<ranks<true>>().cases(cases).reference(reference).run().unwrap_err();
     assert_eq!(found.case.name, "n = 1, keys = 1", "{found}");
 }
+
+/// Clears the lowest bit of each number.
+#[kernel(block = 32, grid = y.len().div_ceil(32))]
+#[requires(x.len() == y.len())]
+fn without_low_bit(x: &[u128], y: &mut [u128]) {
+    let i = grid::index();
+    if i < y.len() {
+        y[i] = x[i] & !1;
+    }
+}
+
+#[test]
+fn long_integers_are_compared_and_shown_as_a_whole() {
+    let cases = |_: &mut Gen| [Input::slice(&[2u128, (1 << 100) + 1]), Input::slice(&[0u128; 2])];
+    let reference = |inputs: &[Input]| vec![Expected::exact(1, inputs[0].to_vec::<u128>())];
+    let found = testing::property::<without_low_bit>().cases(cases).reference(reference).run().unwrap_err();
+    let text = found.to_string();
+    let (low, right) = (1u128 << 100, (1u128 << 100) + 1);
+    assert!(text.contains(&format!("y[1] is {low} on")), "{text}");
+    assert!(text.contains(&format!("the reference gives {right}")), "{text}");
+    assert!(text.contains(&format!("x: u128[2] = 2, {right}")), "{text}");
+}
+
+/// Checks references of arguments that do not exist, or that the kernel only reads.
+#[test]
+fn references_of_other_arguments_are_rejected() {
+    let cases = |_: &mut Gen| [Input::slice(&[2u128, 4]), Input::slice(&[0u128; 2])];
+    let fails = |argument: usize| {
+        let reference = move |inputs: &[Input]| {
+            let right = inputs[0].to_vec::<u128>();
+            vec![Expected::exact(1, right.clone()), Expected::exact(argument, right)]
+        };
+        testing::property::<without_low_bit>().cases(cases).reference(reference).run().unwrap_err().failure.to_string()
+    };
+    let why = "which the kernel does not write: it writes `y` (argument 1)";
+    assert_eq!(fails(0), format!("the reference has values for `x`, {why}"));
+    assert_eq!(fails(7), format!("the reference has values for argument 7, {why}"));
+}

@@ -32,6 +32,8 @@ pub struct Campaign<'c> {
     pub limit: usize,
     /// Whether failing kernels are shrunk.
     pub shrinks: bool,
+    /// Whether the kernels run. Otherwise they are only compiled, into all their forms.
+    pub runs: bool,
 }
 
 /// Kernel with a failure.
@@ -57,7 +59,7 @@ pub struct Summary {
     pub assembled: u64,
     /// Number of kernel runs on a GPU, at each level.
     pub on_gpu: u64,
-    /// Time of all threads on the interpreters, in ptxas, and on the GPU.
+    /// Time of all threads in the compiler and on the interpreters, in ptxas, and on the GPU.
     pub spent: [Duration; 3],
     /// Reason why the campaign ended early, if it did.
     pub ended: Option<String>,
@@ -106,14 +108,17 @@ impl Campaign<'_> {
             let start = Instant::now();
             let kernel = generate::kernel(seed);
             summary.count.add(&kernel);
-            match run::test(frontend, &kernel.to_string(), seed) {
-                Ok(good) => {
+            let test = |text: &str| match self.runs {
+                true => run::test(frontend, text, seed).map(Some),
+                false => run::compile(frontend, text).map(|()| None),
+            };
+            match test(&kernel.to_string()) {
+                Ok(Some(good)) => {
                     summary.instructions += good.instructions;
                     goods.push((seed, kernel, good));
                 }
-                Err(failure) => summary
-                    .wrong
-                    .push(self.smaller(seed, kernel, failure, |text| run::test(frontend, text, seed).err())),
+                Ok(None) => {}
+                Err(failure) => summary.wrong.push(self.smaller(seed, kernel, failure, |text| test(text).err())),
             }
             summary.spent[0] += start.elapsed();
             progress();

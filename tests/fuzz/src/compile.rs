@@ -56,8 +56,24 @@ impl Default for Frontend {
             Ok(support::Checked::Device(library)) => Some((function.name(), library)),
             _ => None,
         });
-        Frontend { library: library.collect() }
+        let mut library: BTreeMap<_, _> = library.collect();
+        library.extend(helpers());
+        Frontend { library }
     }
+}
+
+/// Text of the module `helpers`, which generated kernels name.
+const HELPERS: &str = include_str!("helpers.rs");
+
+/// Returns the items of the module `helpers`.
+fn helpers() -> Vec<(String, DeviceLibrary)> {
+    let module: syn::Item = syn::parse_str(&format!("pub mod helpers {{\n{HELPERS}\n}}")).expect("the module is Rust");
+    let read = syntax::module(&module).unwrap_or_else(|e| panic!("the module is in the language: {e:?}"));
+    let checked = check::module(&read, &[]).unwrap_or_else(|items| {
+        let said: Vec<_> = items.iter().map(|item| &item.diagnostics).collect();
+        panic!("the module has no mistakes: {said:?}")
+    });
+    checked.libraries.into_iter().map(|(name, library)| (name.to_string(), library)).collect()
 }
 
 /// Returns the last name of a path, and the path as written.

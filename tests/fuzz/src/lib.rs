@@ -18,6 +18,7 @@ pub mod forms;
 pub mod found;
 pub mod generate;
 pub mod gpu;
+pub mod helpers;
 pub mod program;
 pub mod run;
 pub mod shrink;

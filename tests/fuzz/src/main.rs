@@ -32,6 +32,9 @@ struct Arguments {
     /// Also run the kernels on the first GPU, at the default level of its JIT and at -O0
     #[arg(long)]
     gpu: bool,
+    /// Only compile the kernels, into all their forms, and run none
+    #[arg(long, conflicts_with = "gpu")]
+    compile: bool,
     /// Do not assemble the kernels, even if ptxas is found
     #[arg(long)]
     no_ptxas: bool,
@@ -77,7 +80,7 @@ fn main() -> ExitCode {
         print!("{}", generate::kernel(arguments.seed));
         return ExitCode::SUCCESS;
     }
-    let ptxas = (!arguments.no_ptxas).then(Ptxas::find).flatten().filter(Ptxas::takes_sm_61);
+    let ptxas = (!arguments.no_ptxas && !arguments.compile).then(Ptxas::find).flatten().filter(Ptxas::takes_sm_61);
     let gpu = match arguments.gpu.then(Gpu::open).transpose() {
         Ok(gpu) => gpu,
         Err(why) => {
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
         gpu: gpu.as_ref(),
         limit: arguments.limit,
         shrinks: true,
+        runs: !arguments.compile,
     };
     // A panic is reported as a failure of the kernel.
     std::panic::set_hook(Box::new(|_| {}));
@@ -145,7 +149,9 @@ fn text(summary: &Summary, elapsed: Duration, ptxas: Option<&Ptxas>, gpu: Option
         println!("{on_gpu} on {name}, optimized and not");
     }
     let [interpreters, assembler, device] = spent;
-    println!("time of all threads: {interpreters:.1?} interpreters, {assembler:.1?} ptxas, {device:.1?} GPU");
+    println!(
+        "time of all threads: {interpreters:.1?} compiler and interpreters, {assembler:.1?} ptxas, {device:.1?} GPU"
+    );
     let (covered, possible) = count.covered();
     println!("{covered} of {possible} pairs of an operation and a type; occurrences of each construct:");
     for (construct, n) in &count.constructs {

@@ -139,8 +139,17 @@ pub struct Good {
 
 /// Compiles and runs a kernel. A panic is a failure too.
 pub fn test(frontend: &Frontend, text: &str, seed: u64) -> Result<Good, Failure> {
-    let attempt = catch_unwind(AssertUnwindSafe(|| attempt(frontend, text, seed)));
-    attempt.unwrap_or_else(|panic| {
+    caught(|| attempt(frontend, text, seed))
+}
+
+/// Compiles a kernel into all its forms, and runs none. A panic is a failure too.
+pub fn compile(frontend: &Frontend, text: &str) -> Result<(), Failure> {
+    caught(|| frontend.compile(text).map(drop).map_err(Failure::Refused))
+}
+
+/// Calls `attempt`, and returns a panic as a failure.
+fn caught<T>(attempt: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+    catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().cloned();
         let said = said.or_else(|| panic.downcast_ref::<&str>().map(|s| s.to_string()));
         Err(Failure::Panicked(said.unwrap_or_default()))

@@ -1,6 +1,7 @@
 //! Tests of the language through the real macros: results against plain Rust, bit by bit, lowered,
 //! optimized, and on an NVIDIA GPU (ignored by default).
 
+mod aliases;
 mod atomics;
 mod blocks;
 mod collectives;

@@ -28,6 +28,9 @@ impl FunctionChecker<'_> {
         if path.segments.last().is_some_and(|s| s.name == "Some") && path.is_builtin() {
             return self.some(arguments, expected, mark);
         }
+        if let Some(path) = self.of_number(path) {
+            return self.call(&path, arguments, expected, mark);
+        }
         let name = path.name();
         if language::is_size_of(&path.name()) {
             return self.size_of(path, mark);
@@ -77,6 +80,9 @@ impl FunctionChecker<'_> {
             };
         }
         if let Some(scalar) = Scalar::from_name(&first.name.to_string()) {
+            if let Some(found) = self.of_device_trait(path) {
+                return self.associated_call(found, path, arguments, mark);
+            }
             return self.scalar_call(scalar, &last.name, arguments, mark);
         }
         let message = match name.as_str() {

@@ -219,6 +219,9 @@ impl FunctionChecker<'_> {
             self.report(path.mark, format!("no variable or generic constant `{name}` in scope"));
             return (ExprKind::Tuple(Vec::new()), self.wrong());
         }
+        if let Some(path) = self.of_number(path) {
+            return self.path(&path);
+        }
         let name = path.name();
         if name == "Option::None" {
             return self.none();
@@ -249,6 +252,9 @@ impl FunctionChecker<'_> {
                 _ => Literal::Integer(bits, path.mark),
             };
             return (self.literal(kind), self.table.scalar(ty));
+        }
+        if let Some(found) = self.of_device_trait(path) {
+            return self.associated_value(found, path);
         }
         let message = match name.as_str() {
             "usize::MAX" | "usize::MIN" | "usize::BITS" => {

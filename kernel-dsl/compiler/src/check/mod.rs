@@ -509,7 +509,7 @@ impl<'a> FunctionChecker<'a> {
             let passable = self.can_be_passed(ty);
             if tuple || !passable {
                 let message = format!(
-                    "a kernel cannot take a parameter of type `{}`; supported are numbers, `bool`, `&[T]`, `&mut [T]`, views, and device structs of these",
+                    "a kernel cannot take a parameter of type `{}`; supported are numbers, `bool`, `&[T]`, `&mut [T]`, views, and arrays and device structs of these",
                     self.named(ty)
                 );
                 // A launch could pass the parts of a tuple, as it does for a tuple in a struct.

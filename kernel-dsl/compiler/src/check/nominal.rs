@@ -10,7 +10,8 @@ use crate::hir::{
     self, Associated, Builtin, EnumId, Expr, ExprKind, FunctionId, Intrinsic, Pattern, Root, StructId, TraitBound,
     TraitId, TraitItemKind, TypeId,
 };
-use crate::syntax::{self, Member, Path, SpanPair, TypeOrConst};
+use crate::language;
+use crate::syntax::{self, Member, Path, Segment, SpanPair, TypeOrConst};
 use proc_macro2::Ident;
 
 /// The item that a name of a type resolves to.
@@ -329,6 +330,39 @@ impl FunctionChecker<'_> {
     /// Returns the value of a constant expression, if it is computed from numbers.
     pub(super) fn number(&self, e: &syntax::Expr) -> Option<u32> {
         super::environment::number(e, &|path| self.constant_number(path))
+    }
+
+    /// Returns the path with the number type in place of its alias or of `Self`: `f32::MAX` for
+    /// `Real::MAX`. Returns `None` for other paths.
+    pub(super) fn of_number(&mut self, path: &Path) -> Option<Path> {
+        let (last, before) = path.segments.split_last()?;
+        if before.is_empty() || path.is_builtin() {
+            return None;
+        }
+        let owner = Path { global: path.global, segments: before.to_vec(), mark: path.mark };
+        let is_self = owner.single().is_some_and(|name| name == "Self");
+        if !is_self && !matches!(self.environment.find(&owner.written()), Some(Root::Alias(_))) {
+            return None;
+        }
+        let of = self.named_type(&owner)?;
+        let Ty::Scalar(scalar) = *self.table.get(of) else { return None };
+        // An item of a device trait may have any other name.
+        if !language::has_associated(scalar, &last.name.to_string()) {
+            return None;
+        }
+        let number = Segment { name: Ident::new(scalar.name(), before[0].name.span()), arguments: Vec::new() };
+        Some(Path { global: false, segments: vec![number, last.clone()], mark: path.mark })
+    }
+
+    /// Resolves `u32::NAME` to an item of a device trait, unless the number type itself has one.
+    pub(super) fn of_device_trait(&mut self, path: &Path) -> Option<ResolvedItem> {
+        let [of, last] = path.segments.as_slice() else { return None };
+        let scalar = Scalar::from_name(&of.name.to_string())?;
+        if language::has_associated(scalar, &last.name.to_string()) {
+            return None;
+        }
+        let of = self.table.scalar(scalar);
+        self.member(of, &last.name, &last.arguments)
     }
 
     /// Resolves the last name of a path, if the names before it are a type.

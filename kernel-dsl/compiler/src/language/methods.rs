@@ -1,6 +1,8 @@
 //! The methods of the built-in types.
 
 use super::SignatureType as Type;
+use super::constants::constant;
+use super::inexact::inexact;
 use super::signature::{
     INDEX, INDEX_AND_ELEMENT, NO_PARAMETERS, ONE_U32, ONE_VALUE, TWO_VALUES, VALUE_AND_FN, VALUE_AND_LANE,
     VALUE_START_AND_FN,
@@ -466,4 +468,14 @@ impl Receiver {
             _ => false,
         }
     }
+}
+
+/// Returns whether kernels can name `f32::NAME` of a number type, or have a message about it.
+pub fn has_associated(scalar: Scalar, name: &str) -> bool {
+    let is_built_in = Scalar::from_name(scalar.name()) == Some(scalar);
+    let is_function = METHODS.iter().any(|method| method.name == name && method.on.scalar(scalar))
+        || matches!(name, "from" | "from_bits" | "from_f32" | "from_le_bytes" | "from_be_bytes" | "default");
+    let is_constant = constant(&format!("{}::{name}", scalar.name())).is_some()
+        || scalar == Scalar::Usize && matches!(name, "MAX" | "MIN" | "BITS");
+    is_built_in && (is_function || is_constant || inexact(scalar, name).is_some())
 }

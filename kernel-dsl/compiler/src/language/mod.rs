@@ -33,7 +33,8 @@ pub use foreign::{foreign_access, foreign_function, foreign_number_method, forei
 pub use functions::{FUNCTIONS, Integers, PreludeFunction, dot_product, is_from_fn, is_size_of, owns, takes_closure};
 pub use inexact::inexact;
 pub use methods::{
-    ARRAY_METHODS, LanguageMethod, METHODS, OPTION_METHODS, RESULT_METHODS, Receiver, method_takes_closure,
+    ARRAY_METHODS, LanguageMethod, METHODS, OPTION_METHODS, RESULT_METHODS, Receiver, has_associated,
+    method_takes_closure,
 };
 pub use operators::{numbers_with, operator_trait, traits_of, unsupported_trait};
 pub use shared::{MAX_SHARED_RANK, SHARED_CONSTRUCTORS, SharedConstructor, SharedParameter};

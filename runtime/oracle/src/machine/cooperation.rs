@@ -50,6 +50,21 @@ impl Machine<'_, '_> {
         }
     }
 
+    /// Reports lanes that have ended before a barrier of the grid. On a GPU, one thread of each
+    /// block signals the other blocks, and the grid waits forever if that thread has ended.
+    pub fn check_ended_lanes(&mut self, site: Pc, warp: &Warp, mask: u32) {
+        let begun = self.setting.grid.warp_mask(warp.index);
+        let ended = begun & !warp.live;
+        if ended != 0 {
+            self.report(Check::DivergentBarrier, site, warp.index, mask, |machine, _| {
+                let thread = machine.thread(warp.index, ended.trailing_zeros() as usize);
+                let (here, begun) = (mask.count_ones(), begun.count_ones());
+                let message = format!("`grid::sync()` is reached by {here} of the {begun} lanes of a warp");
+                Description::new(message).against(None, thread, "has ended")
+            });
+        }
+    }
+
     /// Exchanges values between the lanes of a warp.
     #[allow(clippy::too_many_arguments)]
     pub fn shuffle<const TIER: u8>(

@@ -18,13 +18,16 @@
 //! were acquired.
 //!
 //! A vector clock would hold an epoch for each thread. Here a released set is a few epochs, because
-//! barriers order whole warps and blocks. A thread keeps only the sets that it has acquired.
+//! barriers order whole warps and blocks. A thread keeps only the sets that it has acquired. The
+//! lists of sets are sorted by block and thread: in a look-back over many blocks, the last block
+//! has acquired a set of each block before it.
 //!
 //! The order is that of this run, as in any race detector that observes one execution.
 
 use crate::machine::shadow::{Stamp, TimeSlice};
 use kernel_dsl_compiler::ir::FenceScope;
 use std::collections::HashMap;
+use std::ops::Range;
 
 /// The accesses that a fence releases: the thread's own up to the fence, the warp's up to its last
 /// barrier, and the block's up to its last barrier.
@@ -275,12 +278,21 @@ impl AccessOrder {
         let (block, own) = (*block, &warps[warp as usize]);
         let all = if element.0.is_some() { &mut self.carried } else { in_shared };
         let carried = all.entry(element).or_default();
-        for (far, reach) in [AcquiringThreads::Block(block), AcquiringThreads::Device].into_iter().enumerate() {
-            if let Some(fenced) = own.fenced[far].iter().find(|fenced| fenced.lanes >> lane & 1 == 1) {
+        let fence = |far: usize| own.fenced[far].iter().find(|fenced| fenced.lanes >> lane & 1 == 1);
+        let reaches = [(AcquiringThreads::Block(block), fence(0)), (AcquiringThreads::Device, fence(1))];
+        // The thread's own accesses come last, as most threads acquire from earlier blocks: an
+        // entry at the end of a list moves no other.
+        for known in &own.known {
+            for (far, (reach, fenced)) in reaches.iter().enumerate() {
+                if fenced.is_some() && known.released[far] >> lane & 1 == 1 {
+                    merge(carried, Carried { past: known.past, reach: *reach });
+                }
+            }
+        }
+        for (reach, fenced) in reaches {
+            if let Some(fenced) = fenced {
                 let past = ReleasedAccesses { block, at: fenced.at, thread: 32 * warp + lane };
                 merge(carried, Carried { past, reach });
-                let known = own.known.iter().filter(|known| known.released[far] >> lane & 1 == 1);
-                known.for_each(|known| merge(carried, Carried { past: known.past, reach }));
             }
         }
     }
@@ -307,42 +319,52 @@ impl AccessOrder {
 }
 
 impl ReleasedAccesses {
-    /// Returns whether both belong to one thread.
-    fn is_like(&self, other: &ReleasedAccesses) -> bool {
-        (self.block, self.thread) == (other.block, other.thread)
+    /// Returns the thread of the accesses: its block and its index. The lists are sorted by it.
+    fn owner(&self) -> (u32, u32) {
+        (self.block, self.thread)
     }
+}
+
+/// Returns the range of the entries of the thread `owner` in a sorted list.
+fn entries<T>(all: &[T], owner: (u32, u32), owner_of: impl Fn(&T) -> (u32, u32)) -> Range<usize> {
+    let start = all.partition_point(|entry| owner_of(entry) < owner);
+    start..start + all[start..].partition_point(|entry| owner_of(entry) == owner)
 }
 
 /// Adds `of` to `to`, which keeps the latest fence of each thread.
 fn merge(to: &mut Vec<Carried>, of: Carried) {
-    match to.iter_mut().find(|carried| carried.reach == of.reach && carried.past.is_like(&of.past)) {
+    let like = entries(to, of.past.owner(), |carried| carried.past.owner());
+    match to[like.clone()].iter_mut().find(|carried| carried.reach == of.reach) {
         Some(same) => same.past.at = same.past.at.max(of.past.at),
-        None => to.push(of),
+        None => to.insert(like.end, of),
     }
 }
 
 /// Adds accesses read by lanes to `to`.
 fn read(to: &mut Vec<ReadReleases>, of: ReadReleases) {
-    let like = |read: &&mut ReadReleases| read.reach == of.reach && read.past.is_like(&of.past);
-    match to.iter_mut().filter(like).find(|read| read.lanes == of.lanes || read.past.at == of.past.at) {
+    let like = entries(to, of.past.owner(), |read| read.past.owner());
+    let same =
+        |read: &&mut ReadReleases| read.reach == of.reach && (read.lanes == of.lanes || read.past.at == of.past.at);
+    match to[like.clone()].iter_mut().find(same) {
         Some(same) if same.lanes == of.lanes => same.past.at = same.past.at.max(of.past.at),
         Some(same) => same.lanes |= of.lanes,
-        None => to.push(of),
+        None => to.insert(like.end, of),
     }
 }
 
 /// Adds accesses acquired by lanes to `to`, which keeps the latest fence of each thread for the
 /// same lanes.
 fn add_acquired(to: &mut Vec<AcquiredAccesses>, of: AcquiredAccesses) {
-    let like = |known: &&mut AcquiredAccesses| known.past.is_like(&of.past);
-    match to.iter_mut().filter(like).find(|known| known.lanes == of.lanes || known.past.at == of.past.at) {
+    let like = entries(to, of.past.owner(), |known| known.past.owner());
+    let same = |known: &&mut AcquiredAccesses| known.lanes == of.lanes || known.past.at == of.past.at;
+    match to[like.clone()].iter_mut().find(same) {
         Some(same) if same.past.at == of.past.at => {
             same.lanes |= of.lanes;
             same.released.iter_mut().zip(of.released).for_each(|(all, more)| *all |= more);
         }
         Some(same) if same.past.at.now < of.past.at.now => *same = of,
         Some(_) => {}
-        None => to.push(of),
+        None => to.insert(like.end, of),
     }
 }
 
@@ -427,6 +449,24 @@ mod tests {
             order.atomic(0, 0, (Some(0), u64::from(block)));
         }
         assert!(order.known(0).iter().any(|p| p.holds(Stamp::new(1, 0, 0), 0, &[])), "through the second block");
+    }
+
+    /// Hands a flag from each of 2,000 blocks to the next. The lists are sorted, so that the test
+    /// takes a second and not a minute.
+    #[test]
+    fn the_last_block_of_a_chain_has_acquired_all() {
+        const BLOCKS: u32 = 2000;
+        let mut order = AccessOrder::default();
+        let flag = |block: u32| (Some(0), 4 * u64::from(block));
+        for block in 1..=BLOCKS {
+            order.begin(1, block);
+            order.atomic_read(0, 0, flag(block - 1));
+            order.fence(0, 1, FenceScope::Grid, at(block));
+            order.atomic(0, 0, flag(block));
+        }
+        let holds = |block| order.known(0).iter().any(|known| known.holds(Stamp::new(block, 0, 0), 0, &[]));
+        assert!((1..BLOCKS).all(holds));
+        assert!(order.known(0).is_sorted_by_key(|known| known.past.owner()));
     }
 
     #[test]

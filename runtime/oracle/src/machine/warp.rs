@@ -198,6 +198,9 @@ impl Machine<'_, '_> {
                     join_parts!(site);
                     if TIER >= ACCESSES {
                         self.check_convergence(Check::DivergentBarrier, barrier_name(inst), site, warp, mask);
+                        if matches!(inst, Inst::GridSync) {
+                            self.check_ended_lanes(site, warp, mask);
+                        }
                     }
                     warp.waits = Some(site);
                     break;

@@ -14,6 +14,7 @@ fn executors_agree_on_the_first_kernels() {
         gpu: None,
         limit: 3,
         shrinks: false,
+        runs: true,
     };
     let summary = campaign.run(|| {});
     assert_eq!(summary.ended, None);
