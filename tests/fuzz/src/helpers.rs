@@ -73,7 +73,7 @@ pub enum Token {
 }
 
 impl Token {
-    /// The token of two numbers.
+    /// Returns the token of two numbers.
     pub fn of(code: u32, n: u32) -> Self {
         match code % 5 {
             0 => Token::Number(u64::from(n) << 3),
@@ -116,7 +116,7 @@ impl Fault {
     }
 }
 
-/// Half of an even number.
+/// Returns half of an even number.
 pub fn half(n: u32) -> Result<u32, Fault> {
     if n % 2 == 1 {
         return Err(Fault::Odd(n));
@@ -163,7 +163,7 @@ where
     x * x + y * y
 }
 
-/// An element of an array, by a constant.
+/// Returns an element of an array, by a constant.
 pub fn rotated<T: Copy, const N: usize>(mut all: [T; 4]) -> T {
     all.swap(0, N);
     all[0]
@@ -171,9 +171,9 @@ pub fn rotated<T: Copy, const N: usize>(mut all: [T; 4]) -> T {
 
 /// A shape with an area.
 pub trait Outline {
-    /// The area.
+    /// Returns the area.
     fn area(&self) -> f32;
-    /// Twice the area.
+    /// Returns twice the area.
     fn twofold(&self) -> f32 {
         self.area() * 2.0
     }
@@ -186,7 +186,7 @@ pub struct Square(pub f32);
 /// A circle.
 #[derive(Clone, Copy)]
 pub struct Circle {
-    /// Its radius.
+    /// The radius.
     pub radius: f32,
 }
 
@@ -205,7 +205,7 @@ impl Outline for Circle {
     }
 }
 
-/// The area of two shapes.
+/// Returns the area of two shapes.
 pub fn total(a: &impl Outline, b: impl Outline + Copy) -> f32 {
     a.area() + b.twofold()
 }

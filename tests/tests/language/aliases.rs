@@ -1,6 +1,6 @@
-//! Tests of constants and functions of numbers that are named by an alias of the type, by `Self`, or
-//! by the type itself where a device trait has them. Each device function also runs on the host,
-//! compiled by rustc.
+//! Tests of constants and functions of numbers, named by an alias of the type or by `Self`. Items
+//! that a device trait has for a number are named by the number. Each device function also runs on
+//! the host, compiled by rustc.
 
 #![allow(clippy::all, reason = "the code consists of the forms under test")]
 
