@@ -21,7 +21,6 @@ pub const TOP: Word = Word::MAX - 5;
 
 #[device]
 pub mod wide {
-    use kernel_dsl::prelude::*;
 
     pub type Double = f64;
     pub type Long = u128;
