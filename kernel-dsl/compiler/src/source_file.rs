@@ -91,10 +91,11 @@ impl<'a> SourceFile<'a> {
         reader.check_depth()?;
         let parsed = syn::parse_file(text).map_err(|e| reader.refused(e))?;
         if linked.is_none() {
-            let wrong = names::mistakes(&parsed).into_iter().reduce(|mut all, more| {
-                all.combine(more);
-                all
-            });
+            let wrong =
+                names::mistakes(&parsed).into_iter().chain(incomplete_derives(&parsed)).reduce(|mut all, more| {
+                    all.combine(more);
+                    all
+                });
             wrong.map_or(Ok(()), |wrong| Err(reader.refused(wrong)))?;
         }
         reader.collect(parsed.items);
@@ -329,6 +330,38 @@ impl<'a> SourceFile<'a> {
         };
         Error::at(&source, span, message)
     }
+}
+
+/// Returns the mistakes of types that derive `DeviceCopy` without `Copy`, which it needs.
+fn incomplete_derives(file: &syn::File) -> Vec<syn::Error> {
+    let (mut items, mut at): (Vec<&Item>, _) = (file.items.iter().collect(), 0);
+    while let Some(item) = items.get(at) {
+        if let Item::Mod(ItemMod { content: Some((_, inner)), .. }) = item {
+            items.extend(inner);
+        }
+        at += 1;
+    }
+    let copied: HashSet<_> = items.iter().filter_map(|item| copied_by(item)).collect();
+    let wrong = items.iter().filter_map(|item| {
+        let (attributes, name) = match item {
+            Item::Struct(item) => (&item.attrs, &item.ident),
+            Item::Enum(item) => (&item.attrs, &item.ident),
+            _ => return None,
+        };
+        let derives = |of| syntax::derives(attributes, of);
+        let message = format!("`DeviceCopy` needs `Copy`: write `#[derive(Clone, Copy, DeviceCopy)]` on `{name}`");
+        (derives("DeviceCopy") && !derives("Copy") && !copied.contains(name))
+            .then(|| syn::Error::new_spanned(name, message))
+    });
+    wrong.collect()
+}
+
+/// Returns the type of an `impl Copy`.
+fn copied_by(item: &Item) -> Option<&syn::Ident> {
+    let Item::Impl(i) = item else { return None };
+    let (path, _) = i.trait_.as_ref()?;
+    let syn::Type::Path(of) = &*i.self_ty else { return None };
+    path.segments.last().filter(|last| last.ident == "Copy").and_then(|_| of.path.get_ident())
 }
 
 fn is(attribute: &Attribute, name: &str) -> bool {

@@ -571,6 +571,7 @@ impl FunctionChecker<'_> {
             ResolvedItem::Convert { from, to }
                 if name == "to_f32" && self.table.unify(*from, TypeIndex(receiver.ty.0)) =>
             {
+                self.refuse_generics(name, given, mark);
                 self.count("to_f32", 0, arguments.len(), mark);
                 let arguments = vec![receiver.clone()];
                 Some((ExprKind::Intrinsic { intrinsic: Intrinsic::Convert, arguments }, *to))

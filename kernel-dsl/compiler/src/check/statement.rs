@@ -8,6 +8,7 @@ use crate::Scalar;
 use crate::hir::{self, ExprKind, LabelId, Statement};
 use crate::syntax::{self, Pattern, SpanPair};
 use proc_macro2::Ident;
+use std::collections::HashSet;
 
 impl FunctionChecker<'_> {
     /// Checks a block. Returns the block and its type. Names bound inside go out of scope.
@@ -16,8 +17,12 @@ impl FunctionChecker<'_> {
         let mut diverges = false;
         let mut statements = Vec::with_capacity(block.statements.len());
         // A constant is in scope in its whole block.
+        let mut constants = HashSet::new();
         for statement in &block.statements {
             let syntax::Statement::Constant { name, ty, value, mark } = statement else { continue };
+            if !constants.insert(name) {
+                self.report(*mark, format!("this block has two constants `{name}`: rename one of them"));
+            }
             let ty = self.ty(ty);
             let number = self.number(value);
             let value = self.expr_of_type(value, ty);

@@ -799,7 +799,7 @@ fn is_private(visibility: &syn::Visibility) -> bool {
 }
 
 /// Returns whether a type derives the trait `name`.
-fn derives(attributes: &[syn::Attribute], name: &str) -> bool {
+pub(crate) fn derives(attributes: &[syn::Attribute], name: &str) -> bool {
     let lists = attributes.iter().filter(|a| a.path().is_ident("derive"));
     let lists = lists.flat_map(|a| a.parse_args_with(Punctuated::<syn::Path, Token![,]>::parse_terminated));
     lists.flatten().any(|path| path.segments.last().is_some_and(|last| last.ident == name))

@@ -34,6 +34,7 @@ use syn::ItemFn;
 pub(crate) use generic::is_anonymous;
 
 pub use attribute::{CLAUSES, Clause, InstanceArgument, InstanceOf};
+pub(crate) use item::derives;
 pub use item::{Enum, Impl, Item, Module, Struct, Trait, TraitBound, TraitItem, is_placement, module};
 pub use place::SpanPair;
 

@@ -22,6 +22,9 @@ fn deposit(account: &mut Account, by: f32) { account.total += by; }
 fn swap(left: &mut f32, right: &mut f32) { let kept = *left; *left = *right; *right = kept; }
 
 #[device]
+fn half<T: Float>(x: T) -> T { T::from_f32(x.to_f32() / 2.0) }
+
+#[device]
 fn largest<T: Number>(a: T, b: T) -> T { if a > b { a } else { b } }
 
 #[device]
@@ -109,6 +112,8 @@ fn patterns_cover_all_values() {
 #[test]
 fn variables_have_a_value() {
     refused(&[
+        ("const C: f32 = 1.0; const C: f32 = 2.0; y[i] = C;", "this block has two constants `C`: rename one of them"),
+        ("y[i] = half(2.0f32).to_f32::<usize>();", "`to_f32` takes no generic arguments"),
         ("let v: f32; y[i] = v;", "`v` may have no value here: assign it on every path"),
         ("let v; if n > 3 { v = 1.0; } y[i] = v;", "`v` may have no value here"),
         ("let v; while n > 3 { v = 1.0; break; } y[i] = v;", "`v` may have no value here"),
@@ -218,6 +223,21 @@ fn once<F: FnOnce() -> Account>(f: F) -> f32 { f().total }
         let said = message(&format!("{items}{more}"), &format!("{account} {body}"));
         assert!(said.is_empty(), "{body}\n{said}");
     }
+}
+
+#[test]
+fn device_copies_are_copies() {
+    let derived = |derives: &str, more: &str| {
+        let items = format!("#[device]\n#[derive({derives})]\n#[repr(C)]\nstruct Pair {{ a: f32, b: f32 }}\n{more}");
+        message(&items, "let p = Pair { a: 1.0, b: 2.0 }; let q = Pair { a: 3.0, ..p }; y[i] = q.a + q.b;")
+    };
+    assert!(
+        derived("Clone, DeviceCopy", "").contains("`DeviceCopy` needs `Copy`"),
+        "{}",
+        derived("Clone, DeviceCopy", "")
+    );
+    assert_eq!(derived("Clone, Copy, DeviceCopy", ""), "");
+    assert_eq!(derived("Clone, DeviceCopy", "impl Copy for Pair {}\n"), "");
 }
 
 #[test]
