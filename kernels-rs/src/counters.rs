@@ -7,9 +7,10 @@
 //! On a device, a call borrows the words for its launches. A graph has separate words.
 
 use crate::QueueMemory;
+use crate::permute::rows::fill_rows;
 use kernel_dsl::compiler::lock::Lock;
 use kernel_dsl::prelude::*;
-use runtime::{BufferViewMut, Device, DeviceBuffer, Error};
+use runtime::{BufferViewMut, Device, DeviceBuffer, Error, Stream};
 use std::sync::Arc;
 
 /// The minimum number of words of a buffer. Calls of different shapes then borrow the same buffer.
@@ -61,29 +62,42 @@ impl ClearedWords {
 
 /// Words that are 0 before each launch. Launches that use them set them back to 0.
 #[derive(Debug)]
-pub struct Counters {
+pub struct BlockCounters {
     /// `None` after the words were given back.
     words: Option<QueueMemory<u64>>,
     lender: Option<Arc<ClearedWords>>,
 }
 
-impl Counters {
+impl BlockCounters {
     /// Borrows at least `len` words of a device.
     ///
     /// # Errors
     /// Returns an error if memory is insufficient.
-    pub(crate) fn borrowed(device: &Device, len: usize) -> Result<Counters, Error> {
+    pub(crate) fn borrowed(device: &Device, len: usize) -> Result<BlockCounters, Error> {
         if device.is_cpu() {
             // A kernel that an error stops does not set its words back.
-            return Ok(Counters::owned(QueueMemory::Buffer(device.zeros(len)?)));
+            return Ok(BlockCounters::owned(QueueMemory::Buffer(device.zeros(len)?)));
         }
         let lender = device.get_or_init_extension(ClearedWords::new);
-        Ok(Counters { words: Some(QueueMemory::Buffer(lender.take(len)?)), lender: Some(lender) })
+        Ok(BlockCounters { words: Some(QueueMemory::Buffer(lender.take(len)?)), lender: Some(lender) })
+    }
+
+    /// Allocates `len` words, and queues a launch that clears them.
+    ///
+    /// # Errors
+    /// Returns an error if memory is insufficient.
+    pub(crate) fn cleared(stream: &Stream, len: usize) -> Result<BlockCounters, Error> {
+        let mut words = stream.device().alloc::<u64>(len)?;
+        let mut view = words.view_mut([1, 1, 1, len, 1])?;
+        // SAFETY: the kernel accesses elements within the view only. The oracle ran the kernel at
+        // and around every edge (`kernels check`).
+        unsafe { fill_rows::<u64, 1>::launch_unchecked(stream, 0u64, &mut view)? };
+        Ok(BlockCounters::owned(QueueMemory::Buffer(words)))
     }
 
     /// Takes words that are 0.
-    pub(crate) fn owned(words: QueueMemory<u64>) -> Counters {
-        Counters { words: Some(words), lender: None }
+    pub(crate) fn owned(words: QueueMemory<u64>) -> BlockCounters {
+        BlockCounters { words: Some(words), lender: None }
     }
 
     /// Returns the first `len` words.
@@ -109,7 +123,7 @@ impl Counters {
     }
 }
 
-impl Drop for Counters {
+impl Drop for BlockCounters {
     fn drop(&mut self) {
         if let (Some(QueueMemory::Buffer(words)), Some(lender)) = (self.words.take(), &self.lender) {
             lender.free.lock().push(words);

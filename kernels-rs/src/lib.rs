@@ -43,7 +43,7 @@ pub mod sampling;
 pub mod scan;
 pub mod tuned;
 
-pub use counters::Counters;
+pub use counters::BlockCounters;
 pub use elementwise::saxpy;
 pub use gemm::matmul;
 pub use permute::transpose;

@@ -1,7 +1,6 @@
 //! The target of queued work, and its scratch memory.
 
-use crate::counters::Counters;
-use crate::permute::fill;
+use crate::counters::BlockCounters;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::compiler::launch::Refusal;
 use kernel_dsl::launcher::{LaunchForm, Launcher, ValueArgument};
@@ -57,8 +56,8 @@ pub trait Queue: Launcher<Error = Error> {
     ///
     /// # Errors
     /// Returns an error if memory is insufficient.
-    fn counters(&self, len: usize) -> Result<Counters, Error> {
-        self.keep(self.device().zeros(len)?).map(Counters::owned)
+    fn counters(&self, len: usize) -> Result<BlockCounters, Error> {
+        self.keep(self.device().zeros(len)?).map(BlockCounters::owned)
     }
 }
 
@@ -82,8 +81,8 @@ impl Queue for Device {
         launch()
     }
 
-    fn counters(&self, len: usize) -> Result<Counters, Error> {
-        Counters::borrowed(self.device(), len)
+    fn counters(&self, len: usize) -> Result<BlockCounters, Error> {
+        BlockCounters::borrowed(self.device(), len)
     }
 }
 
@@ -108,13 +107,11 @@ impl Queue for Stream {
     }
 
     /// Returns words that a launch clears, if launches are recorded: these use other memory later.
-    fn counters(&self, len: usize) -> Result<Counters, Error> {
+    fn counters(&self, len: usize) -> Result<BlockCounters, Error> {
         if !self.records_launches() {
-            return Counters::borrowed(self.device(), len);
+            return BlockCounters::borrowed(self.device(), len);
         }
-        let mut words = self.scratch(len)?;
-        fill(self, 0u64, words.view_mut([len])?.strided())?;
-        Ok(Counters::owned(words))
+        BlockCounters::cleared(self, len)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::access::rows_begin_at;
 use crate::operand::ArrayOperand;
 use crate::queue::renaming_parameters;
 use crate::rowwise::plan::queue;
-use crate::{Counters, LaunchStruct, Queue, QueueMemory};
+use crate::{BlockCounters, LaunchStruct, Queue, QueueMemory};
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
@@ -25,7 +25,7 @@ const SPLIT_MULTIPLE: usize = 32;
 pub struct Scratch {
     parts: QueueMemory<f32>,
     logs: QueueMemory<f32>,
-    ended: Counters,
+    ended: BlockCounters,
     shape: [usize; 3],
     /// The number of parts that a sequence's keys are split into.
     splits: usize,

@@ -140,9 +140,10 @@ fn bound_by_memory(artifact: &Artifact, instance: &Instance, random: &mut Random
         }
         "reduce_rows" => vec![stored(instance, random, [8, 2048]), results(8)],
         "reduce_parts" => {
-            let ended = Input::slice(&[0u32; 2]);
+            // The last block has a part for each thread.
+            let ended = Input::slice(&[0u32; 1]);
             let (chunk, pitch) = (Input::scalar(1024usize), Input::scalar(0usize));
-            vec![stored(instance, random, [2, 2048]), chunk, pitch, flat([2, 2]), ended, results(2)]
+            vec![stored(instance, random, [1, 256 * 1024]), chunk, pitch, flat([1, 256]), ended, results(1)]
         }
         "reduce_columns" => {
             vec![stored(instance, random, [1, 64, 256]), Input::scalar(8usize), state([1, 8, 256])]

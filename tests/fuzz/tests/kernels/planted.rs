@@ -19,7 +19,7 @@ const fn planted(text: &'static str, instead: &'static str, within: u64) -> Plan
 }
 
 /// The number of kernels that an unoptimized build tries.
-const PROGRAMS: u64 = 160;
+const PROGRAMS: u64 = 480;
 
 const ALL: &[Planted] = &[
     // Comparisons with a wrong operator or sign.
@@ -43,7 +43,7 @@ const ALL: &[Planted] = &[
     planted("sqrt.rn.f32", "sqrt.rz.f32", 1000),
     planted("div.rn.f64", "div.rm.f64", 1000),
     planted("cvt.rn.f32.f64", "cvt.rz.f32.f64", 1000),
-    planted("cvt.rn.f16.f32", "cvt.rz.f16.f32", 80),
+    planted("cvt.rn.f16.f32", "cvt.rz.f16.f32", PROGRAMS),
     planted("cvt.rzi.s32.f32", "cvt.rni.s32.f32", 1000),
     planted("cvt.rn.f32.u64", "cvt.rn.f32.s64", 1000),
     // Memory, and operations of several threads.
@@ -51,7 +51,7 @@ const ALL: &[Planted] = &[
     planted("bar.sync 0;", "", 80),
     planted("shfl.sync.up", "shfl.sync.down", 80),
     planted("vote.sync.any", "vote.sync.all", 80),
-    planted("red.global.max.u32", "red.global.add.u32", 80),
+    planted("red.global.max.u32", "red.global.add.u32", PROGRAMS),
 ];
 
 #[test]
