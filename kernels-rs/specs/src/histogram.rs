@@ -33,7 +33,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     // More keys than all blocks take at once on a device of two multiprocessors, which the
     // interpreters emulate.
     let at_once = 8 * 2 * 256 * numbers(instance).last().unwrap_or(&1);
-    let shapes = [[1, 1], [7, 256], [16, 2], [1000, 256], [5003, 64], [0, 8], [at_once + 1003, 250]];
+    let shapes = [[1, 1], [7, 256], [16, 2], [1000, 256], [5003, 64], [300, 35], [0, 8], [at_once + 1003, 250]];
     let mut all: Vec<Case> = shapes.map(case).into();
     if scalars(instance).first() == Some(&Scalar::F32) {
         let largest = f32::MAX;

@@ -136,6 +136,7 @@ fn part_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         // More parts than threads.
         [2, 1, 300 * v, 2 * v],
         [1, 1, 0, v],
+        [0, 1, 5 * v, 2 * v],
         [2, 2, 2916 * v, 2048 * v],
     ];
     let mut all: Vec<Case> = shapes
