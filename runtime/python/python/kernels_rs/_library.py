@@ -622,6 +622,31 @@ def cache_append(
     return _result(query, out)
 
 
+def _filled(like, number):
+    """Returns an array of the same shape, library and device, all of whose elements are a number."""
+    if _library(like) == "numpy":
+        import numpy as np
+
+        return np.full_like(like, number)
+    if _library(like) == "torch":
+        return like.new_full(like.shape, number)
+    filled = _empty(like, like.shape, "uint32")
+    fill = _kernel(
+        "filled",
+        """
+        #[kernel(block = 256, grid = y.len().div_ceil(256))]
+        pub fn filled(number: u32, y: &mut [u32]) {
+            let i = grid::index();
+            if i < y.len() {
+                y[i] = number;
+            }
+        }
+        """,
+    )
+    fill(number, filled)
+    return filled
+
+
 @_with_operator
 def attention_cached(
     query,
@@ -657,7 +682,7 @@ def attention_cached(
         out = _zeros(query, query.shape)
     out = _out(query, out, query.shape)
     if queries is None:
-        queries = lengths * 0 + query.shape[2]
+        queries = _filled(lengths, query.shape[2])
     queries, lengths, pages = (None if x is None else _unsigned(x) for x in (queries, lengths, pages))
     caches, stream = (key_cache, value_cache), _current(stream, query)
     window = None if window is None else tuple(window)
