@@ -8,7 +8,6 @@ use crate::dispatch::dispatch;
 use crate::operand::ArrayOperand;
 use crate::parts::{blocks, chunk};
 use crate::queue::LibraryCall;
-
 use kernel_dsl::{Float, GenericArgument};
 use runtime::{BufferView, BufferViewMut, Error};
 

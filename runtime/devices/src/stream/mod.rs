@@ -308,8 +308,6 @@ impl Stream {
     }
 }
 
-/// Submits launches: like [`Device`], except that the function returns after submission. Arguments
-/// that violate the contract are rejected at once.
 impl Stream {
     /// Submits a launch of the kernel's unchecked PTX to a stream of other code. No tracker,
     /// profile or watchdog covers the launch. On the CPU the launch runs here, checked.
@@ -342,6 +340,8 @@ impl Stream {
     }
 }
 
+/// Submits launches: like [`Device`], except that the function returns after submission. Arguments
+/// that violate the contract are rejected at once.
 impl Launcher for Stream {
     type Error = Error;
 
