@@ -9,6 +9,7 @@ use crate::element::ScalarElement;
 use ::half::{bf16, f16};
 use kernel_dsl_compiler::hir::Constant;
 use kernel_dsl_compiler::{ElementType, Scalar};
+use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt;
 use std::marker::PhantomData;
@@ -192,6 +193,9 @@ impl fmt::Debug for OwnerMetadata<'_> {
     }
 }
 
+/// A number for each dimension of a view. A launch allocates no memory for the numbers.
+pub type DimensionNumbers = SmallVec<[u64; 5]>;
+
 /// Extents and strides of a slice or view.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ArgumentShape {
@@ -200,10 +204,10 @@ pub enum ArgumentShape {
     /// A view: extents, outermost first, and the stride of each dimension in elements (the last is
     /// 1). Rank 1 to 5.
     #[allow(missing_docs)]
-    View { extents: Vec<u64>, strides: Vec<u64> },
+    View { extents: DimensionNumbers, strides: DimensionNumbers },
     /// A view with a stride in every dimension.
     #[allow(missing_docs)]
-    Strided { extents: Vec<u64>, strides: Vec<u64> },
+    Strided { extents: DimensionNumbers, strides: DimensionNumbers },
 }
 
 impl ArgumentShape {

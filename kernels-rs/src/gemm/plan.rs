@@ -218,8 +218,9 @@ fn each_plan(costs: &GemmCosts, shape: ProductShape, multiprocessors: u32, mut o
     for tile in GemmTile::ALL {
         let [tall, wide, warps] = tile.shape();
         let tiles = batch * m.div_ceil(tall) * n.div_ceil(wide);
+        // If a number of parts does not fit, no larger number does.
         let fits = |splits: usize| k / splits >= MIN_PART_DEPTH && 4 * splits * batch * m * n <= MAX_PART_BYTES;
-        for splits in (1..=MAX_PARTS).filter(|splits| *splits == 1 || fits(*splits)) {
+        for splits in (1..=MAX_PARTS).take_while(|splits| *splits == 1 || fits(*splits)) {
             let blocks = tiles * splits;
             let each = blocks.div_ceil(sms);
             // Few warps cannot hide latency: 4 warps were measured to take 1.3 × the time.

@@ -3,16 +3,17 @@
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Constant;
 use runtime_simt::Lock;
+use rustc_hash::FxHashMap;
 use std::borrow::Borrow;
-use std::collections::HashMap;
 use std::hash::Hash;
 use std::ptr;
 use std::sync::Arc;
 
 /// Values by key. Threads that need the same missing value wait for one of them to create it;
-/// threads with other keys do not wait.
+/// threads with other keys do not wait. The hash is fast, because every launch looks up its instance.
+/// The keys come from the program itself, so that nobody can choose keys that collide.
 pub(crate) struct ConcurrentCache<K, V> {
-    entries: Lock<HashMap<K, Entry<V>>>,
+    entries: Lock<FxHashMap<K, Entry<V>>>,
 }
 
 /// A value that a thread may still be creating. The lock is held during the creation.

@@ -193,7 +193,7 @@ fn fact(argument: &Argument) -> Fact {
                 ArgumentShape::Slice(len) => Fact::Slice { element, mutable, len: *len, address },
                 shape @ (ArgumentShape::View { extents, strides } | ArgumentShape::Strided { extents, strides }) => {
                     let strided = matches!(shape, ArgumentShape::Strided { .. });
-                    let (extents, strides) = (extents.clone(), strides.clone());
+                    let (extents, strides) = (extents.to_vec(), strides.to_vec());
                     Fact::View { element, mutable, strided, extents, strides, address }
                 }
             }
@@ -206,13 +206,14 @@ fn fact(argument: &Argument) -> Fact {
 /// there the driver reads the parameter's size, which needs a little-endian host.
 fn values(arguments: &[Argument]) -> Vec<u64> {
     const { assert!(cfg!(target_endian = "little"), "parameters are passed by their low bytes") };
-    let mut values = Vec::new();
+    // An address, and up to 9 extents and strides.
+    let mut values = Vec::with_capacity(10 * arguments.len());
     for argument in arguments {
         match argument {
             Argument::Scalar { bits, .. } => values.push(*bits),
             Argument::Memory(memory) => {
                 values.push(memory.address());
-                values.extend(memory.shape().numbers());
+                memory.shape().numbers().for_each(|n| values.push(n));
             }
         }
     }
@@ -233,8 +234,8 @@ mod tests {
         let arguments = [
             Argument::scalar(-1i32),
             memory(ArgumentShape::Slice(7)),
-            memory(ArgumentShape::View { extents: vec![2, 3, 4], strides: vec![24, 8, 1] }),
-            memory(ArgumentShape::Strided { extents: vec![5, 6], strides: vec![1, 9] }),
+            memory(ArgumentShape::View { extents: [2, 3, 4][..].into(), strides: [24, 8, 1][..].into() }),
+            memory(ArgumentShape::Strided { extents: [5, 6][..].into(), strides: [1, 9][..].into() }),
             Argument::Scalar { ty: Scalar::Bool, bits: 1 },
         ];
         assert_eq!(values(&arguments), [0xffff_ffff, 0x100, 7, 0x100, 2, 3, 4, 24, 8, 0x100, 5, 6, 1, 9, 1]);

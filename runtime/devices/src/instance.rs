@@ -11,8 +11,8 @@ use kernel_dsl::compiler::hir::{Expr, ExprKind, Intrinsic, Monomorphic, Type, vi
 use kernel_dsl::compiler::launch::LaunchShape;
 use kernel_dsl::launcher::ArgumentShape;
 use runtime_simt::Lock;
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) struct LaunchedInstance {
     writes: Arc<[bool]>,
     /// The shapes of launches that met the contract. `None` if a [`LaunchSignature`] does not have
     /// all that the contract depends on.
-    known: Option<Lock<HashMap<LaunchSignature, LaunchShape>>>,
+    known: Option<Lock<FxHashMap<LaunchSignature, LaunchShape>>>,
 }
 
 /// The numbers of a launch that its contract depends on.
@@ -88,12 +88,12 @@ impl LaunchSignature {
     fn new(block: Option<usize>, arguments: &[Argument<'_>]) -> Option<LaunchSignature> {
         let mut types = SmallVec::new();
         let mut numbers = SmallVec::new();
-        numbers.extend([u64::from(block.is_some()), block.unwrap_or(0) as u64]);
+        numbers.extend_from_slice(&[u64::from(block.is_some()), block.unwrap_or(0) as u64]);
         for argument in arguments {
             match argument {
                 Argument::Scalar { ty, bits } => {
                     types.push(ElementType::from(*ty));
-                    numbers.extend([0, *bits]);
+                    numbers.extend_from_slice(&[0, *bits]);
                 }
                 Argument::Memory(memory) => {
                     let element = memory.element();
@@ -108,9 +108,10 @@ impl LaunchSignature {
                         ArgumentShape::Strided { extents, strides } => (3, extents, strides),
                     };
                     let aligned = memory.address().trailing_zeros().min((MAX_ALIGNED * MAX_ALIGNED).trailing_zeros());
-                    let lengths = [extents.len() as u64, strides.len() as u64];
-                    numbers.extend([form, u64::from(memory.mutable()), u64::from(aligned)]);
-                    numbers.extend(lengths);
+                    let [extents_len, strides_len] = [extents.len() as u64, strides.len() as u64];
+                    let access = [form, u64::from(memory.mutable()), u64::from(aligned)];
+                    numbers.extend_from_slice(&access);
+                    numbers.extend_from_slice(&[extents_len, strides_len]);
                     numbers.extend_from_slice(extents);
                     numbers.extend_from_slice(strides);
                 }

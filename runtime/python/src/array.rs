@@ -267,7 +267,7 @@ impl Foreign {
                 let strides = self.view_strides(name)?;
                 let extents = wide(if rank == 0 { &[1] } else { &self.shape });
                 let span = self.span(&strides);
-                let strides = if rank == 0 { vec![1] } else { wide(&strides) };
+                let strides = if rank == 0 { [1][..].into() } else { wide(&strides) };
                 (
                     span,
                     match form {

@@ -4,7 +4,7 @@ use super::ElementValue;
 use kernel_dsl::compiler::hir::Type;
 use kernel_dsl::compiler::{ElementType, Scalar};
 use kernel_dsl::half::{bf16, f16};
-use kernel_dsl::launcher::{ArgumentShape, ValueArgument};
+use kernel_dsl::launcher::{ArgumentShape, DimensionNumbers, ValueArgument};
 use kernel_dsl::{Argument, Element};
 use runtime_devices::executor::reach;
 use runtime_devices::{Error, Result};
@@ -357,7 +357,7 @@ impl StridedArray {
     /// Returns the shape for a launch, in the form of the parameter. The shape is a slice only if
     /// the array is contiguous.
     pub(super) fn shape(&self, form: InputForm) -> ArgumentShape {
-        let wide = |numbers: &[usize]| numbers.iter().map(|n| *n as u64).collect();
+        let wide = |numbers: &[usize]| numbers.iter().map(|n| *n as u64).collect::<DimensionNumbers>();
         let (extents, strides) = (wide(&self.extents), wide(&self.strides));
         match (form, &self.extents[..], &self.strides[..]) {
             (InputForm::Slice, [len], [1]) => ArgumentShape::Slice(*len as u64),

@@ -35,6 +35,7 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
         Some((name, _)) => quote!(::core::option::Option::Some(#name)),
         None => quote!(::core::option::Option::None),
     };
+    let count = parameters.len();
     let erased = parameters.iter().map(|p| p.erased(&arguments));
     let names: Vec<_> = parameters.iter().map(|p| &p.name).collect();
     let passed = match &block {
@@ -44,7 +45,7 @@ pub(super) fn functions(item: &ItemFn, facade: &Path, stage: &Stage) -> TokenStr
     let read = matches!(stage, Stage::Read(_));
     let body = |body: TokenStream| if read { body } else { quote!(::core::unreachable!()) };
     let call_body = body(quote! {
-        let mut #arguments = #facade::__private::Vec::new();
+        let mut #arguments = #facade::__private::Vec::with_capacity(#count);
         #(#erased)*
         #facade::Call::new(
             <Self as #facade::Kernel>::ARTIFACT,

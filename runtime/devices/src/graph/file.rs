@@ -295,10 +295,10 @@ impl SavedArgument {
                 shape: match shape {
                     ArgumentShape::Slice(len) => Extents::Slice(*len),
                     ArgumentShape::View { extents, strides } => {
-                        Extents::View { extents: extents.clone(), strides: strides.clone(), strided: false }
+                        Extents::View { extents: extents.to_vec(), strides: strides.to_vec(), strided: false }
                     }
                     ArgumentShape::Strided { extents, strides } => {
-                        Extents::View { extents: extents.clone(), strides: strides.clone(), strided: true }
+                        Extents::View { extents: extents.to_vec(), strides: strides.to_vec(), strided: true }
                     }
                 },
                 mutable: *mutable,
@@ -336,7 +336,7 @@ impl SavedArgument {
                         "extents {n:?} and strides {s:?} do not form a view, or not a writable one"
                     )));
                 }
-                let (extents, strides) = (extents.clone(), strides.clone());
+                let (extents, strides) = (extents.as_slice().into(), strides.as_slice().into());
                 if *strided {
                     ArgumentShape::Strided { extents, strides }
                 } else {

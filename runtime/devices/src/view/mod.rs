@@ -7,8 +7,8 @@ mod rearranged;
 use crate::hazard::{AccessSet, BufferAccess, HazardTracker, SubrangeTracker};
 use crate::{DeviceBuffer, Error, Result};
 use kernel_dsl::launcher::{
-    ArgumentMemory, ArgumentShape, SliceArgument, SliceMutArgument, StridedArgument, StridedMutArgument, ViewArgument,
-    ViewMutArgument,
+    ArgumentMemory, ArgumentShape, DimensionNumbers, SliceArgument, SliceMutArgument, StridedArgument,
+    StridedMutArgument, ViewArgument, ViewMutArgument,
 };
 use kernel_dsl::{Argument, Element};
 use std::marker::PhantomData;
@@ -378,14 +378,20 @@ fn memory<'a, T: Element, const R: usize>(
     Argument::Memory(memory)
 }
 
-fn view<const R: usize>(layout: &ViewLayout<R>) -> ArgumentShape {
+/// Returns the extents and strides as an argument has them.
+fn wide<const R: usize>(layout: &ViewLayout<R>) -> [DimensionNumbers; 2] {
     let wide = |numbers: &[usize; R]| numbers.iter().map(|n| *n as u64).collect();
-    ArgumentShape::View { extents: wide(&layout.extents), strides: wide(&layout.strides) }
+    [wide(&layout.extents), wide(&layout.strides)]
+}
+
+fn view<const R: usize>(layout: &ViewLayout<R>) -> ArgumentShape {
+    let [extents, strides] = wide(layout);
+    ArgumentShape::View { extents, strides }
 }
 
 fn strided<const R: usize>(layout: &ViewLayout<R>) -> ArgumentShape {
-    let wide = |numbers: &[usize; R]| numbers.iter().map(|n| *n as u64).collect();
-    ArgumentShape::Strided { extents: wide(&layout.extents), strides: wide(&layout.strides) }
+    let [extents, strides] = wide(layout);
+    ArgumentShape::Strided { extents, strides }
 }
 
 fn slice(layout: &ViewLayout<1>) -> ArgumentShape {
