@@ -20,6 +20,7 @@ mod streams;
 #[path = "../../kernels-rs/examples/transpose.rs"]
 mod transpose;
 
+use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Instance;
 use kernels_rs::blocks::DecoderShape;
 use runtime::Device;
@@ -29,12 +30,17 @@ use std::fs;
 use std::path::Path;
 use tests::examples::MAINS;
 
-/// Checks the kernels of a module.
-fn check(checker: &Checker, module: &str) {
+/// Returns the kernels of a module.
+fn kernels_of(module: &str) -> Vec<&'static Artifact> {
     let module = format!("tests::examples::{module}");
     let kernels: Vec<_> = kernel_dsl::kernels().into_iter().filter(|k| k.module == module).collect();
     assert!(!kernels.is_empty(), "{module} has no kernels");
-    for kernel in kernels {
+    kernels
+}
+
+/// Checks the kernels of a module.
+fn check(checker: &Checker, module: &str) {
+    for kernel in kernels_of(module) {
         let all = kernel_specs();
         let spec = all.iter().find(|s| (s.artifact.module, s.artifact.name) == (kernel.module, kernel.name));
         let spec = spec.unwrap_or_else(|| panic!("nothing tries {}", kernel.name));
@@ -42,7 +48,6 @@ fn check(checker: &Checker, module: &str) {
             let report = checker.check(spec, &Instance(declared.constants.to_vec()), 1);
             assert!(report.passed(), "{report}");
         });
-        every_target::assemble(kernel);
     }
 }
 
@@ -51,6 +56,7 @@ macro_rules! kernels {
         $(#[test]
         fn $module() {
             check(&Checker::new(None), stringify!($module));
+            kernels_of(stringify!($module)).into_iter().for_each(every_target::assemble);
         })*
 
         #[test]

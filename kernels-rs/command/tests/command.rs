@@ -639,7 +639,7 @@ fn tune_estimates_teams_for_rows() {
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_tune_checks_and_measures_candidates() {
-    let arguments = ["tune", "gemm", "--case", "20x24x200", "--candidates", "3", "--quick", "9", "--confirming", "2"];
+    let arguments = ["tune", "gemm", "--case", "20x24x200", "--candidates", "3", "--quick", "3", "--confirming", "2"];
     let report = json(&[&arguments[..], &["--device", "cuda:0", "--json"]].concat());
     let candidates = report["candidates"].as_array().unwrap();
     assert_eq!(candidates.len(), 4);

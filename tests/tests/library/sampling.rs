@@ -123,7 +123,7 @@ fn cpu_many_rows_are_sampled() {
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_many_rows_are_sampled() {
-    of_many(&Device::cuda(0).unwrap(), 2000);
+    of_many(&Device::cuda(0).unwrap(), 100);
 }
 
 /// Checks that the most likely token of a long row is found at any position, with any partition of
@@ -266,7 +266,7 @@ fn cpu_draws_spread_by_probability() {
 #[test]
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_draws_spread_by_probability() {
-    spread(&Device::cuda(0).unwrap(), 600);
+    spread(&Device::cuda(0).unwrap(), 120);
 }
 
 /// Checks that tokens far less likely than 2⁻²³ are drawn, with seeds whose random numbers select
