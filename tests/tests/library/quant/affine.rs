@@ -6,6 +6,11 @@ use kernels_rs::quant::Affine;
 use runtime::Device;
 use runtime::testing::{Extreme, Random};
 
+on_each_device! {
+    cpu_affine_products_agree_with_the_reference gpu_affine_products_agree_with_the_reference affine;
+    cpu_affine_extremes_have_documented_results gpu_affine_extremes_have_documented_results affine_extremes;
+}
+
 /// Returns the contents of a buffer.
 fn held<T: Element>(memory: &QueueMemory<T>) -> Vec<T> {
     match memory {
@@ -50,17 +55,6 @@ fn affine(device: &Device) {
             }
         }
     }
-}
-
-#[test]
-fn cpu_affine_products_agree_with_the_reference() {
-    affine(&Device::cpu());
-}
-
-#[test]
-#[ignore = "needs an NVIDIA GPU"]
-fn gpu_affine_products_agree_with_the_reference() {
-    affine(&Device::cuda(0).unwrap());
 }
 
 /// Checks numbers at the extremes of `f32`. Finite numbers remain finite, within half a step where
@@ -108,15 +102,4 @@ fn affine_extremes(device: &Device) {
     let (view, mut q) = (dx.view([1, 4]).unwrap(), device.zeros::<i8>(4).unwrap());
     Affine::fit(device, &view, true).unwrap().quantize(device, &view, &mut q.view_mut([1, 4]).unwrap()).unwrap();
     assert_eq!(q.download().unwrap(), [127, 63, 0, -127]);
-}
-
-#[test]
-fn cpu_affine_extremes_have_documented_results() {
-    affine_extremes(&Device::cpu());
-}
-
-#[test]
-#[ignore = "needs an NVIDIA GPU"]
-fn gpu_affine_extremes_have_documented_results() {
-    affine_extremes(&Device::cuda(0).unwrap());
 }

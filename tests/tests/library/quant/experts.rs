@@ -5,6 +5,10 @@ use kernels_rs::quant::{Routing, Weights};
 use runtime::Device;
 use runtime::testing::Random;
 
+on_each_device! {
+    cpu_experts_multiply_their_rows gpu_experts_multiply_their_rows experts;
+}
+
 /// Checks a layer of experts, by rows of routes and by rows in groups of every size. The layer's
 /// graph is replayed with other routes.
 fn experts(device: &Device) {
@@ -71,15 +75,4 @@ fn experts(device: &Device) {
             }
         }
     }
-}
-
-#[test]
-fn cpu_experts_multiply_their_rows() {
-    experts(&Device::cpu());
-}
-
-#[test]
-#[ignore = "needs an NVIDIA GPU"]
-fn gpu_experts_multiply_their_rows() {
-    experts(&Device::cuda(0).unwrap());
 }

@@ -8,6 +8,11 @@ use kernels_rs::rowwise::Norm;
 use runtime::Device;
 use runtime::testing::Random;
 
+on_each_device! {
+    cpu_gated_products_agree_with_the_reference gpu_gated_products_agree_with_the_reference gated;
+    cpu_normed_products_agree_with_the_reference gpu_normed_products_agree_with_the_reference normed;
+}
+
 /// Checks products with a gate that its own kernel quantizes. The products equal those with a
 /// separate gate, bit for bit, and are close to plain Rust. Some rows have gaps.
 fn gated(device: &Device) {
@@ -42,17 +47,6 @@ fn gated(device: &Device) {
     let x = device.zeros::<f32>(64).unwrap();
     let error = Activations::quantize_gated(device, swiglu {}, &x.view([2, 32]).unwrap(), &x.view([1, 64]).unwrap());
     assert!(error.unwrap_err().to_string().contains("the extents of a"));
-}
-
-#[test]
-fn cpu_gated_products_agree_with_the_reference() {
-    gated(&Device::cpu());
-}
-
-#[test]
-#[ignore = "needs an NVIDIA GPU"]
-fn gpu_gated_products_agree_with_the_reference() {
-    gated(&Device::cuda(0).unwrap());
 }
 
 /// Checks norms that their own kernel quantizes: products and the sum z equal those of a separate
@@ -92,15 +86,4 @@ fn normed(device: &Device) {
         }
         assert_eq!(z.download().unwrap(), apart_z.download().unwrap());
     }
-}
-
-#[test]
-fn cpu_normed_products_agree_with_the_reference() {
-    normed(&Device::cpu());
-}
-
-#[test]
-#[ignore = "needs an NVIDIA GPU"]
-fn gpu_normed_products_agree_with_the_reference() {
-    normed(&Device::cuda(0).unwrap());
 }

@@ -6,6 +6,11 @@ use kernels_rs::quant::{Igemm, Quantized};
 use runtime::Device;
 use runtime::testing::Random;
 
+on_each_device! {
+    cpu_products_of_integers_are_exact gpu_products_of_integers_are_exact integers;
+    cpu_scaled_products_agree_with_the_reference gpu_scaled_products_agree_with_the_reference scales;
+}
+
 /// A batch of matrices of bytes in memory, with gaps after rows and matrices.
 struct Matrices {
     values: Vec<i8>,
@@ -71,17 +76,6 @@ fn integers(device: &Device) {
     }
 }
 
-#[test]
-fn cpu_products_of_integers_are_exact() {
-    integers(&Device::cpu());
-}
-
-#[test]
-#[ignore = "needs an NVIDIA GPU"]
-fn gpu_products_of_integers_are_exact() {
-    integers(&Device::cuda(0).unwrap());
-}
-
 /// Checks scales of rows and columns, and results as bytes, which are rounded to even and saturate.
 fn scales(device: &Device) {
     let a = device.upload(&[100i8, 100, 1, 2]).unwrap();
@@ -112,17 +106,6 @@ impl MapF32 for Vec<f16> {
     fn map_f32(self) -> Vec<f32> {
         self.into_iter().map(f16::to_f32).collect()
     }
-}
-
-#[test]
-fn cpu_scaled_products_agree_with_the_reference() {
-    scales(&Device::cpu());
-}
-
-#[test]
-#[ignore = "needs an NVIDIA GPU"]
-fn gpu_scaled_products_agree_with_the_reference() {
-    scales(&Device::cuda(0).unwrap());
 }
 
 /// Rejects operands whose extents do not match.

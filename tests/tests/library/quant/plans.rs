@@ -7,6 +7,10 @@ use kernels_rs::quant::{Activations, Format, Weights};
 use runtime::Device;
 use runtime::testing::Random;
 
+on_each_device! {
+    cpu_suitable_plans_give_the_same_product gpu_suitable_plans_give_the_same_product plans;
+}
+
 /// Checks every plan of a product, with parts of K that are smaller than the others or empty.
 fn plans(device: &Device) {
     let (mut random, [m, n, k]) = (Random::new(9), [33, 20, 1280]);
@@ -33,17 +37,6 @@ fn plans(device: &Device) {
             multiplied(&format!("{} by {plan:?}", format.name()), &y.download().unwrap(), &x, &w, k);
         }
     }
-}
-
-#[test]
-fn cpu_suitable_plans_give_the_same_product() {
-    plans(&Device::cpu());
-}
-
-#[test]
-#[ignore = "needs an NVIDIA GPU"]
-fn gpu_suitable_plans_give_the_same_product() {
-    plans(&Device::cuda(0).unwrap());
 }
 
 /// Rejects plans that cannot compute a product, and activations of other extents.

@@ -4,6 +4,10 @@ use kernels_rs::quant::{Affine, Igemm, Quantized, Weights};
 use runtime::Device;
 use runtime::testing::Random;
 
+on_each_device! {
+    cpu_recorded_products_run_again gpu_recorded_products_run_again recorded;
+}
+
 /// Checks a graph of quantized products. The first quantizes its rows in a separate launch, the
 /// second does not, and the last returns bytes. A replay gives the results of the calls.
 fn recorded(device: &Device) {
@@ -68,15 +72,4 @@ fn recorded(device: &Device) {
             assert!((f64::from(got) - exact).abs() <= off, "at {a}, {b}: {got}, not {exact}");
         }
     }
-}
-
-#[test]
-fn cpu_recorded_products_run_again() {
-    recorded(&Device::cpu());
-}
-
-#[test]
-#[ignore = "needs an NVIDIA GPU"]
-fn gpu_recorded_products_run_again() {
-    recorded(&Device::cuda(0).unwrap());
 }

@@ -6,6 +6,11 @@ use kernels_rs::quant::{Format, Weights, formats};
 use runtime::Device;
 use runtime::testing::Random;
 
+on_each_device! {
+    cpu_quantized_weights_agree_with_the_reference gpu_quantized_weights_agree_with_the_reference weights;
+    cpu_weights_of_files_agree_with_the_reference gpu_weights_of_files_agree_with_the_reference files;
+}
+
 /// Checks weights of each format, with the numbers of rows for every kernel, and with full and
 /// partial blocks.
 fn weights(device: &Device) {
@@ -63,17 +68,6 @@ fn weights(device: &Device) {
             }
         }
     }
-}
-
-#[test]
-fn cpu_quantized_weights_agree_with_the_reference() {
-    weights(&Device::cpu());
-}
-
-#[test]
-#[ignore = "needs an NVIDIA GPU"]
-fn gpu_quantized_weights_agree_with_the_reference() {
-    weights(&Device::cuda(0).unwrap());
 }
 
 /// Rejects activations whose length differs from the weights' rows, for few rows and for many, and
@@ -142,15 +136,4 @@ fn files(device: &Device) {
         }
     }
     each_format!(check, device);
-}
-
-#[test]
-fn cpu_weights_of_files_agree_with_the_reference() {
-    files(&Device::cpu());
-}
-
-#[test]
-#[ignore = "needs an NVIDIA GPU"]
-fn gpu_weights_of_files_agree_with_the_reference() {
-    files(&Device::cuda(0).unwrap());
 }
