@@ -9,10 +9,28 @@ mod plans;
 mod recorded;
 mod weights;
 
+use kernels_rs::quant::{Format, Weights};
+use runtime::Device;
 use runtime::testing::Random;
 
 fn bytes(random: &mut Random, n: usize) -> Vec<i8> {
     (0..n).map(|_| random.bits() as i8).collect()
+}
+
+/// Returns rows of `k` numbers as weights in blocks of a format.
+fn blocks(device: &Device, format: Format, numbers: &[f32], k: usize) -> Weights {
+    let [of_block, bytes] = format.block();
+    let file = device.upload(&format.quantize(numbers).unwrap()).unwrap();
+    let file = file.view([numbers.len() / k, k / of_block * bytes]).unwrap();
+    Weights::from_blocks(device, format, &file).unwrap()
+}
+
+/// Returns the numbers of weights.
+fn dequantized(device: &Device, weights: &Weights) -> Vec<f32> {
+    let [n, k] = weights.extents();
+    let mut w = device.zeros::<f32>(n * k).unwrap();
+    weights.dequantize(device, &mut w.view_mut([n, k]).unwrap()).unwrap();
+    w.download().unwrap()
 }
 
 /// Returns the quantized values of activations, in blocks of 32, by the formula.

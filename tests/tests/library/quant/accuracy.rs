@@ -1,5 +1,6 @@
 //! The page of the errors of each format.
 
+use super::{blocks, dequantized};
 use kernels_rs::quant::{Format, Weights};
 use runtime::Device;
 use runtime::testing::Random;
@@ -27,16 +28,8 @@ fn relative(pairs: impl Iterator<Item = (f64, f64)>) -> f64 {
 fn accuracy(device: &Device, format: Format) -> Accuracy {
     let (mut random, [m, n, k]) = (Random::new(10), [2, 24, 4096]);
     let numbers = normal(&mut random, n * k);
-    let (weights, w) = match format.quantize(&numbers) {
-        Some(file) => {
-            let (file, [of_block, bytes]) = (device.upload(&file).unwrap(), format.block());
-            let file = file.view([n, k / of_block * bytes]).unwrap();
-            let weights = Weights::from_blocks(device, format, &file).unwrap();
-            let mut w = device.zeros::<f32>(n * k).unwrap();
-            weights.dequantize(device, &mut w.view_mut([n, k]).unwrap()).unwrap();
-            (weights, w.download().unwrap())
-        }
-        None => {
+    let (weights, w) = match format {
+        Format::Int8 => {
             let scales: Vec<f32> =
                 numbers.chunks(k).map(|row| row.iter().fold(0.0f32, |top, x| top.max(x.abs())) / 127.0).collect();
             let bytes: Vec<i8> = numbers.iter().enumerate().map(|(i, x)| (x / scales[i / k]).round() as i8).collect();
@@ -44,6 +37,11 @@ fn accuracy(device: &Device, format: Format) -> Accuracy {
             let bytes = device.upload(&bytes).unwrap();
             let scales = device.upload(&scales).unwrap();
             (Weights::from_rows(device, &bytes.view([n, k]).unwrap(), scales).unwrap(), w)
+        }
+        _ => {
+            let weights = blocks(device, format, &numbers, k);
+            let w = dequantized(device, &weights);
+            (weights, w)
         }
     };
     let products = [1.0f32, 20.0].map(|outlier| {

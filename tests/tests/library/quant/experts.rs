@@ -1,6 +1,6 @@
 //! A layer of experts with quantized weights.
 
-use super::quantized;
+use super::{dequantized, quantized};
 use kernels_rs::quant::{Routing, Weights};
 use runtime::Device;
 use runtime::testing::Random;
@@ -17,12 +17,7 @@ fn experts(device: &Device) {
     let back: Vec<f32> = random.values(count * k * n);
     let up = Weights::quantize_q8(device, &device.upload(&numbers).unwrap().view([count * n, k]).unwrap()).unwrap();
     let down = Weights::quantize_q4(device, &device.upload(&back).unwrap().view([count * k, n]).unwrap()).unwrap();
-    let dense = |weights: &Weights| {
-        let mut w = device.zeros::<f32>(count * n * k).unwrap();
-        weights.dequantize(device, &mut w.view_mut(weights.extents()).unwrap()).unwrap();
-        w.download().unwrap()
-    };
-    let (w_up, w_down) = (dense(&up), dense(&down));
+    let (w_up, w_down) = (dequantized(device, &up), dequantized(device, &down));
     // Routes for each expert: 1, 8, 16, 34, 60.
     for tokens in [2, 16, 32, 68, 120, 0] {
         let recording = device.record();

@@ -1,9 +1,9 @@
 //! Activations that the kernel of a gate or norm quantizes.
 
-use super::multiplied;
+use super::{blocks, dequantized, multiplied};
 use kernels_rs::activation::swiglu;
 use kernels_rs::elementwise::map2;
-use kernels_rs::quant::{Activations, Format, Weights};
+use kernels_rs::quant::{Activations, Format};
 use kernels_rs::rowwise::Norm;
 use runtime::Device;
 use runtime::testing::Random;
@@ -20,11 +20,8 @@ fn gated(device: &Device) {
     for [m, k, gap] in [[1, 64, 0], [3, 256, 4], [5, 96, 1], [9, 32, 0], [0, 32, 0]] {
         let (n, pitch) = (6, k + gap);
         let [a, b]: [Vec<f32>; 2] = [(); 2].map(|()| random.values(m * pitch));
-        let file = Format::Q8_0.quantize(&random.values(n * k)).unwrap();
-        let file = device.upload(&file).unwrap();
-        let weights = Weights::from_blocks(device, Format::Q8_0, &file.view([n, k / 32 * 34]).unwrap()).unwrap();
-        let mut w = device.zeros::<f32>(n * k).unwrap();
-        weights.dequantize(device, &mut w.view_mut([n, k]).unwrap()).unwrap();
+        let weights = blocks(device, Format::Q8_0, &random.values::<f32>(n * k), k);
+        let w = dequantized(device, &weights);
         let [da, db] = [&a, &b].map(|x| device.upload(x).unwrap());
         let [va, vb] = [&da, &db].map(|x| x.view_strided([m, k], [pitch, 1]).unwrap());
         let mut apart = device.zeros::<f32>(m * k).unwrap();
@@ -42,7 +39,7 @@ fn gated(device: &Device) {
             (a / (1.0 + (-a).exp()) * b) as f32
         };
         let gates: Vec<f32> = (0..m * k).map(gate).collect();
-        multiplied(&format!("gates of {m} × {k}"), &y, &gates, &w.download().unwrap(), k);
+        multiplied(&format!("gates of {m} × {k}"), &y, &gates, &w, k);
     }
     let x = device.zeros::<f32>(64).unwrap();
     let error = Activations::quantize_gated(device, swiglu {}, &x.view([2, 32]).unwrap(), &x.view([1, 64]).unwrap());
@@ -56,10 +53,8 @@ fn normed(device: &Device) {
     for (i, [m, k, gap]) in [[1, 64, 0], [3, 1056, 4], [5, 300, 1], [9, 32, 0], [0, 32, 0]].into_iter().enumerate() {
         let (n, pitch) = (6, k + gap);
         let [x, residual]: [Vec<f32>; 2] = [(); 2].map(|()| random.values(m * pitch));
-        let file = Format::Q8_0.quantize(&random.values(n * k.next_multiple_of(32))).unwrap();
-        let file = device.upload(&file).unwrap();
-        let file = file.view([n, k.div_ceil(32) * 34]).unwrap();
-        let weights = Weights::from_blocks(device, Format::Q8_0, &file).unwrap();
+        let whole = k.next_multiple_of(32);
+        let weights = blocks(device, Format::Q8_0, &random.values::<f32>(n * whole), whole);
         let [x, residual] = [&x, &residual].map(|x| device.upload(x).unwrap());
         let weight = device.upload(&random.values::<f32>(k)).unwrap();
         let weight = weight.view([k]).unwrap();

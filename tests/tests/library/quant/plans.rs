@@ -1,6 +1,6 @@
 //! The plans of a product: suitable ones agree, and others are rejected.
 
-use super::multiplied;
+use super::{blocks, dequantized, multiplied};
 use kernels_rs::gemm::epilogue::Identity;
 use kernels_rs::quant::plan::{QuantPlan, QuantTile};
 use kernels_rs::quant::{Activations, Format, Weights};
@@ -19,17 +19,11 @@ fn plans(device: &Device) {
     let activations = Activations::quantize(device, &dx.view([m, k]).unwrap()).unwrap();
     assert_eq!(activations.extents(), [m, k]);
     for format in [Format::Q4_0, Format::Q2K, Format::Q6K] {
-        let [numbers, bytes] = format.block();
-        let file = format.quantize(&random.values(n * k)).unwrap();
-        let file = device.upload(&file).unwrap();
-        let weights = Weights::from_blocks(device, format, &file.view([n, k / numbers * bytes]).unwrap()).unwrap();
-        let mut w = device.zeros::<f32>(n * k).unwrap();
-        weights.dequantize(device, &mut w.view_mut([n, k]).unwrap()).unwrap();
-        let w = w.download().unwrap();
+        let weights = blocks(device, format, &random.values::<f32>(n * k), k);
+        let w = dequantized(device, &weights);
         let tiles = QuantTile::ALL.into_iter().flat_map(|tile| [1, 3, 6].map(|splits| QuantPlan::Tiles(tile, splits)));
-        let blocks =
-            [QuantPlan::few(format, m), "few 1 128 1024 1".parse().unwrap(), "few 4 512 2048 2".parse().unwrap()];
-        for plan in blocks.into_iter().chain(tiles) {
+        let few = [QuantPlan::few(format, m), "few 1 128 1024 1".parse().unwrap(), "few 4 512 2048 2".parse().unwrap()];
+        for plan in few.into_iter().chain(tiles) {
             let mut y = device.upload(&vec![f32::NAN; m * n]).unwrap();
             let mut to = y.view_mut([m, n]).unwrap();
             // SAFETY: this epilogue accesses nothing.

@@ -1,6 +1,6 @@
 //! Products with block-quantized weights: those of the library's own calls, and those of files.
 
-use super::{bytes, multiplied, quantized};
+use super::{bytes, dequantized, multiplied, quantized};
 use kernels_rs::quant::formats::host::{self, Ggml};
 use kernels_rs::quant::{Format, Weights, formats};
 use runtime::Device;
@@ -35,14 +35,9 @@ fn weights(device: &Device) {
         let on_device = device.upload(&rows).unwrap();
         let of_rows = on_device.view([n, k]).unwrap();
         let scaled = (0..n * k).map(|i| f32::from(rows[i]) * row_scales[i / k]).collect::<Vec<_>>();
-        let dequantized = |weights: &Weights| {
-            let mut w = device.zeros::<f32>(n * k).unwrap();
-            weights.dequantize(device, &mut w.view_mut([n, k]).unwrap()).unwrap();
-            w.download().unwrap()
-        };
         let q8 = Weights::quantize_q8(device, &view).unwrap();
         let q4 = Weights::quantize_q4(device, &view).unwrap();
-        let (eight, four) = (dequantized(&q8), dequantized(&q4));
+        let (eight, four) = (dequantized(device, &q8), dequantized(device, &q4));
         for (i, w) in numbers.iter().enumerate() {
             let row = &numbers[i / k * k..(i / k + 1) * k];
             let block = &row[i % k / 32 * 32..(i % k / 32 * 32 + 32).min(k)];
@@ -127,9 +122,7 @@ fn files(device: &Device) {
             let (x, file) = (random.values::<f32>(m * k), device.upload(&file).unwrap());
             let view = file.view([n, blocks * F::BYTES]).unwrap();
             let weights = Weights::from_blocks(device, format, &view).unwrap();
-            let mut w = device.zeros::<f32>(n * k).unwrap();
-            weights.dequantize(device, &mut w.view_mut([n, k]).unwrap()).unwrap();
-            assert_eq!(w.download().unwrap(), numbers, "{}", F::NAME);
+            assert_eq!(dequantized(device, &weights), numbers, "{}", F::NAME);
             let (dx, mut y) = (device.upload(&x).unwrap(), device.upload(&vec![f32::NAN; m * n]).unwrap());
             weights.product(device, &dx.view([m, k]).unwrap(), &mut y.view_mut([m, n]).unwrap()).unwrap();
             multiplied(&format!("{} {m} × {n} × {k}", F::NAME), &y.download().unwrap(), &x, &numbers, k);
