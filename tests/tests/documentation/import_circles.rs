@@ -48,7 +48,7 @@ const LARGER_CIRCLES: [(&str, &[usize], &str); 20] = [
     ("runtime/devices/src/cuda", &[5], "a context has streams and events, which keep their context alive"),
     ("runtime/devices/src/stream", &[3], "mod.rs has the stream, which records and profiles itself"),
     ("runtime/cuda-on-cpu/src/core", &[4], "work signals events, and a graph is work"),
-    ("runtime/python/src", &[4], "a device makes arrays, which share memory with PyTorch and by DLPack on a device"),
+    ("runtime/python/src", &[4], "a device keeps the arrays of pending calls, which it reads from PyTorch"),
     ("runtime/python/src/library", &[4], "mod.rs registers the calls, which have its arrays"),
     ("kernels-rs/src/attention", &[3], "a cache appends and extends itself by calls of the library"),
     ("kernels-rs/command/src/bench/suites", &[10], "mod.rs lists the suites and has what they share"),

@@ -1,7 +1,9 @@
 //! The arrays of a call as memory of the runtime, and the stream on which the call runs.
 
-use crate::array::{self, Foreign, Held, OpenCall, is_float, name_of};
+use crate::call::{self, OpenCall};
 use crate::device::On;
+use crate::foreign::{Foreign, Held};
+use crate::scalar::{is_float, name_of};
 use kernel_dsl::Element;
 use kernel_dsl::compiler::{ElementType, Scalar};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -35,7 +37,7 @@ impl Arrays {
 
     /// Opens the device of the arrays.
     pub(super) fn open<'py>(&self, py: Python<'py>, stream: Option<AnyObject<'_, 'py>>) -> PyResult<DeviceCall<'py>> {
-        let open = array::open(py, self.0.iter().map(|(name, array)| (*name, array)), stream)?;
+        let open = call::open(py, self.0.iter().map(|(name, array)| (*name, array)), stream)?;
         Ok(DeviceCall { py, open })
     }
 
