@@ -1,4 +1,4 @@
-//! Mutations of items, signatures, attributes and visibility.
+//! Mutations of items, signatures and attributes.
 
 use super::{MutationClass, Mutator, removed};
 use syn::punctuated::Punctuated;
@@ -56,12 +56,6 @@ impl Mutator<'_> {
                 };
                 *attribute = parse_quote!(#[derive(#kept)]);
             }
-        }
-    }
-
-    pub(super) fn visibility(&mut self, visibility: &mut syn::Visibility) {
-        if matches!(visibility, syn::Visibility::Public(_)) && self.hit(MutationClass::VisibilityRemoved) {
-            *visibility = syn::Visibility::Inherited;
         }
     }
 }

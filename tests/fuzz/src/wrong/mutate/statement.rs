@@ -94,14 +94,13 @@ impl Mutator<'_> {
                 break;
             }
         }
-        if let Some(Stmt::Expr(e, semicolon)) = block.stmts.last_mut()
+        if let Some(Stmt::Expr(_, semicolon)) = block.stmts.last_mut()
             && self.hit(MutationClass::SemicolonChanged)
         {
             *semicolon = match semicolon {
                 Some(_) => None,
                 None => Some(Default::default()),
             };
-            let _ = e;
         }
     }
 }

@@ -85,7 +85,9 @@ impl VisitMut for Mutator<'_> {
     }
 
     fn visit_visibility_mut(&mut self, visibility: &mut syn::Visibility) {
-        self.visibility(visibility);
+        if matches!(visibility, syn::Visibility::Public(_)) && self.hit(MutationClass::VisibilityRemoved) {
+            *visibility = syn::Visibility::Inherited;
+        }
     }
 
     fn visit_generics_mut(&mut self, generics: &mut syn::Generics) {
