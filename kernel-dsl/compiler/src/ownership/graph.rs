@@ -13,6 +13,19 @@ pub(super) struct VariablePlace {
     pub path: Vec<PlaceProjection>,
 }
 
+impl VariablePlace {
+    /// Returns the place of a whole variable.
+    pub(super) fn of(local: usize) -> VariablePlace {
+        VariablePlace { local, path: Vec::new() }
+    }
+
+    /// Returns a part of the place.
+    pub(super) fn part(mut self, projection: PlaceProjection) -> VariablePlace {
+        self.path.push(projection);
+        self
+    }
+}
+
 /// A step from a value to a part of it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum PlaceProjection {
@@ -78,4 +91,12 @@ pub(super) struct AccessGraph {
     pub variables: Vec<GraphVariable>,
     /// Mistakes that need no analysis of the graph.
     pub mistakes: Vec<(Span, String)>,
+}
+
+impl AccessGraph {
+    /// Adds a node that no path leads to yet. Returns its number.
+    pub(super) fn add(&mut self, access: Option<(PlaceAccess, VariablePlace)>, span: Span) -> usize {
+        self.nodes.push(FlowNode { access, uses: Vec::new(), span, next: Vec::new() });
+        self.nodes.len() - 1
+    }
 }

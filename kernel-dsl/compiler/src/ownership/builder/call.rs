@@ -30,9 +30,8 @@ impl<'f> GraphBuilder<'f> {
             }
         }
         let holder = self.holding(e.ty, &held, e.span);
-        if let (Some(holder), Some(mut place)) = (holder, lent) {
-            place.path.push(PlaceProjection::Target);
-            self.borrow(place, false, holder, e.span);
+        if let (Some(holder), Some(place)) = (holder, lent) {
+            self.borrow(place.part(PlaceProjection::Target), false, holder, e.span);
         }
         holder
     }

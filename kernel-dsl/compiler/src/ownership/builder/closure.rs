@@ -3,7 +3,7 @@
 use super::GraphBuilder;
 use crate::hir::{CallTrait, Expr, ExprKind, Function, Pattern, Type};
 use crate::ownership::analysis;
-use crate::ownership::graph::{AccessGraph, FlowNode, PlaceAccess, PlaceProjection, VariablePlace};
+use crate::ownership::graph::{AccessGraph, PlaceAccess, PlaceProjection, VariablePlace};
 use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -34,18 +34,10 @@ impl<'f> GraphBuilder<'f> {
     ) -> (BTreeMap<VariablePlace, CaptureMode>, AccessGraph) {
         // The body's own graph has its accesses, by variables of which some are its own.
         let mut inner = GraphBuilder {
-            function: self.function,
-            functions: self.functions,
-            items: self.items,
-            graph: AccessGraph { variables: self.graph.variables.clone(), ..AccessGraph::default() },
-            at: None,
-            loops: Vec::new(),
-            scope: Vec::new(),
             writers: self.writers.clone(),
             takers: self.takers.clone(),
+            ..GraphBuilder::new(self.function, self.functions, self.items, self.graph.variables.clone())
         };
-        inner.graph.nodes.push(FlowNode { access: None, uses: Vec::new(), span: Span::default(), next: Vec::new() });
-        inner.at = Some(0);
         let mut own = BTreeSet::new();
         for parameter in parameters {
             parameter.variables(&mut |id| own.extend([id.0 as usize]));

@@ -38,8 +38,7 @@ impl<'f> GraphBuilder<'f> {
                 self.at = matched;
             }
             held.push(self.tail(&arm.body));
-            self.end_scope(depth);
-            self.scope.truncate(depth);
+            self.leave_scope(depth);
             ends.extend(self.at.take());
         }
         self.at = None;
@@ -67,9 +66,7 @@ impl<'f> GraphBuilder<'f> {
         let result = self.enter(label, None);
         let value = self.block(body);
         self.define_from(result, value, e.span);
-        let target = self.loops.pop();
-        let breaks = target.map(|t| t.breaks).unwrap_or_default();
-        self.join(&breaks);
+        self.leave();
         self.holding(e.ty, &[Some(result)], e.span)
     }
 
@@ -79,9 +76,7 @@ impl<'f> GraphBuilder<'f> {
         let result = self.enter(label, start);
         self.block(body);
         self.back(start);
-        let breaks = self.loops.pop().map(|t| t.breaks).unwrap_or_default();
-        self.at = None;
-        self.join(&breaks);
+        self.leave();
         self.holding(e.ty, &[Some(result)], e.span)
     }
 
@@ -93,8 +88,7 @@ impl<'f> GraphBuilder<'f> {
         self.block(body);
         self.back(start);
         self.at = end;
-        let breaks = self.loops.pop().map(|t| t.breaks).unwrap_or_default();
-        self.join(&breaks);
+        self.leave();
     }
 
     pub(super) fn for_loop(
@@ -118,12 +112,10 @@ impl<'f> GraphBuilder<'f> {
         }
         pattern.variables(&mut |id| self.define(id, span));
         self.block(body);
-        self.end_scope(depth);
-        self.scope.truncate(depth);
+        self.leave_scope(depth);
         self.back(start);
         self.at = end;
-        let breaks = self.loops.pop().map(|t| t.breaks).unwrap_or_default();
-        self.join(&breaks);
+        self.leave();
     }
 
     pub(super) fn break_from(&mut self, span: Span, label: LabelId, value: Option<&'f Expr>) {
@@ -160,6 +152,12 @@ impl<'f> GraphBuilder<'f> {
         let scope = self.scope.len();
         self.loops.push(LoopTarget { label, start, breaks: Vec::new(), result, scope });
         result
+    }
+
+    /// Leaves a loop or labeled block: its breaks join the current path.
+    fn leave(&mut self) {
+        let breaks = self.loops.pop().map(|t| t.breaks).unwrap_or_default();
+        self.join(&breaks);
     }
 
     /// Leads the current path back to the start of a loop.

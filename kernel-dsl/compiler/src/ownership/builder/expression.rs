@@ -74,7 +74,11 @@ impl<'f> GraphBuilder<'f> {
                 self.assertion(condition.as_deref(), values);
                 None
             }
-            ExprKind::Reference(inner) => Some(self.reference(e, inner)),
+            ExprKind::Reference(inner) => {
+                let mutable = self.ty(e.ty).reference() == Some(true);
+                let place = self.place_of(inner);
+                Some(self.reference(place, mutable, e.span))
+            }
             ExprKind::If { condition, then, otherwise } => self.if_else(e, condition, then, otherwise.as_deref()),
             ExprKind::Match { value, arms } => self.match_arms(e, value, arms),
             ExprKind::Closure { parameters, body } => Some(self.closure(parameters, body, e.span)),
@@ -138,15 +142,5 @@ impl<'f> GraphBuilder<'f> {
             Some(_) => {}
             None => drop(self.operand(rest)),
         }
-    }
-
-    /// Evaluates `&inner` or `&mut inner`.
-    fn reference(&mut self, e: &'f Expr, inner: &'f Expr) -> usize {
-        let mutable = self.ty(e.ty).reference() == Some(true);
-        let place = self.place_of(inner);
-        let held = self.temporary();
-        self.define_from(held, [], e.span);
-        self.borrow(place, mutable, held, e.span);
-        held
     }
 }

@@ -8,9 +8,9 @@ mod expression;
 mod pattern;
 mod place;
 
-use super::graph::{AccessGraph, FlowNode, GraphVariable, PlaceAccess, VariablePlace};
+use super::graph::{AccessGraph, GraphVariable, PlaceAccess, VariablePlace};
 use super::types::AppliedType;
-use crate::hir::{Block, CallTrait, Expr, Function, Items, LabelId, LocalId, Statement, TypeId};
+use crate::hir::{Block, CallTrait, Function, Items, LabelId, LocalId, Statement, TypeId};
 use crate::source::Span;
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub(super) struct GraphBuilder<'f> {
     /// The last node of the current path; `None` where no path leads.
     at: Option<usize>,
     loops: Vec<LoopTarget>,
-    /// The node that `return` leads to, and the variables of the function in scope.
+    /// The variables in scope, innermost last, without the parameters.
     scope: Vec<usize>,
     /// Closures that write to what they capture, by variable.
     writers: BTreeSet<usize>,
@@ -34,9 +34,13 @@ pub(super) struct GraphBuilder<'f> {
 /// A loop or labeled block.
 struct LoopTarget {
     label: LabelId,
+    /// The node that `continue` leads to.
     start: Option<usize>,
+    /// The last nodes of the paths that `break` ends.
     breaks: Vec<usize>,
+    /// The temporary that holds the value.
     result: usize,
+    /// The number of variables in scope outside.
     scope: usize,
 }
 
@@ -50,32 +54,41 @@ impl<'f> GraphBuilder<'f> {
             temporary: local.name.is_empty(),
             ..GraphVariable::default()
         });
-        let graph = AccessGraph { variables: variables.collect(), ..AccessGraph::default() };
-        let mut builder = GraphBuilder {
-            function,
-            functions,
-            items,
-            graph,
-            at: None,
-            loops: Vec::new(),
-            scope: Vec::new(),
-            writers: BTreeSet::new(),
-            takers: BTreeSet::new(),
-        };
-        builder.graph.nodes.push(FlowNode { access: None, uses: Vec::new(), span: Span::default(), next: Vec::new() });
-        builder.at = Some(0);
+        let mut builder = GraphBuilder::new(function, functions, items, variables.collect());
         for parameter in 0..function.parameters as usize {
             match builder.call_trait(function, parameter) {
                 Some(CallTrait::FnMut) => drop(builder.writers.insert(parameter)),
                 Some(CallTrait::FnOnce) => drop(builder.takers.insert(parameter)),
                 Some(CallTrait::Fn) | None => {}
             }
-            builder.access(PlaceAccess::Define, VariablePlace { local: parameter, path: Vec::new() }, Span::default());
+            builder.access(PlaceAccess::Define, VariablePlace::of(parameter), Span::default());
         }
         if let Some(value) = builder.block(&function.body) {
             builder.use_of(value, Span::default());
         }
         builder.graph
+    }
+
+    /// Creates a builder whose graph has only the entry.
+    fn new(
+        function: &'f Function,
+        functions: &'f [Function],
+        items: &'f Items,
+        variables: Vec<GraphVariable>,
+    ) -> GraphBuilder<'f> {
+        let mut graph = AccessGraph { variables, ..AccessGraph::default() };
+        let entry = graph.add(None, Span::default());
+        GraphBuilder {
+            function,
+            functions,
+            items,
+            graph,
+            at: Some(entry),
+            loops: Vec::new(),
+            scope: Vec::new(),
+            writers: BTreeSet::new(),
+            takers: BTreeSet::new(),
+        }
     }
 
     fn ty(&self, id: TypeId) -> AppliedType<'f> {
@@ -90,10 +103,10 @@ impl<'f> GraphBuilder<'f> {
         self.ty(id).holds_references()
     }
 
+    /// Adds a node to the current path. Returns its number; `None` where no path leads.
     fn add(&mut self, access: Option<(PlaceAccess, VariablePlace)>, span: Span) -> Option<usize> {
         let at = self.at?;
-        self.graph.nodes.push(FlowNode { access, uses: Vec::new(), span, next: Vec::new() });
-        let new = self.graph.nodes.len() - 1;
+        let new = self.graph.add(access, span);
         self.graph.nodes[at].next.push(new);
         self.at = Some(new);
         Some(new)
@@ -103,9 +116,10 @@ impl<'f> GraphBuilder<'f> {
         self.add(Some((access, place)), span);
     }
 
+    /// Declares a variable with a value that holds no loans.
     fn define(&mut self, id: LocalId, span: Span) {
         let local = id.0 as usize;
-        self.access(PlaceAccess::Define, VariablePlace { local, path: Vec::new() }, span);
+        self.access(PlaceAccess::Define, VariablePlace::of(local), span);
         self.scope.push(local);
     }
 
@@ -113,13 +127,14 @@ impl<'f> GraphBuilder<'f> {
     fn define_from(&mut self, local: usize, of: impl IntoIterator<Item = usize>, span: Span) {
         let of: Vec<usize> = of.into_iter().collect();
         self.graph.variables[local].flows.extend(&of);
-        if let Some(node) = self.add(Some((PlaceAccess::Define, VariablePlace { local, path: Vec::new() })), span) {
+        if let Some(node) = self.add(Some((PlaceAccess::Define, VariablePlace::of(local))), span) {
             self.graph.nodes[node].uses = of;
         }
     }
 
+    /// Reads a variable, which uses its loans.
     fn use_of(&mut self, local: usize, span: Span) {
-        self.access(PlaceAccess::Read, VariablePlace { local, path: Vec::new() }, span);
+        self.access(PlaceAccess::Read, VariablePlace::of(local), span);
     }
 
     /// Adds a node to which several paths lead.
@@ -127,8 +142,7 @@ impl<'f> GraphBuilder<'f> {
         if ends.is_empty() && self.at.is_none() {
             return None;
         }
-        self.graph.nodes.push(FlowNode { access: None, uses: Vec::new(), span: Span::default(), next: Vec::new() });
-        let new = self.graph.nodes.len() - 1;
+        let new = self.graph.add(None, Span::default());
         for end in ends.iter().copied().chain(self.at) {
             self.graph.nodes[end].next.push(new);
         }
@@ -157,16 +171,22 @@ impl<'f> GraphBuilder<'f> {
             self.statement(statement);
         }
         let value = block.value.as_ref().and_then(|e| self.tail(e));
-        self.end_scope(depth);
-        self.scope.truncate(depth);
+        self.leave_scope(depth);
         value
     }
 
-    /// Ends the scope of the variables declared since.
+    /// Leaves the scope in which variables after the first `depth` were declared.
+    fn leave_scope(&mut self, depth: usize) {
+        self.end_scope(depth);
+        self.scope.truncate(depth);
+    }
+
+    /// Ends the variables after the first `depth` on the current path. A jump calls it; other paths
+    /// still have these variables in scope.
     fn end_scope(&mut self, depth: usize) {
         let ended: Vec<_> = self.scope[depth..].iter().rev().copied().collect();
         for local in ended {
-            self.access(PlaceAccess::End, VariablePlace { local, path: Vec::new() }, Span::default());
+            self.access(PlaceAccess::End, VariablePlace::of(local), Span::default());
         }
     }
 
@@ -174,7 +194,7 @@ impl<'f> GraphBuilder<'f> {
         match statement {
             Statement::Let { pattern, value: None, span } => pattern.variables(&mut |id| {
                 let local = id.0 as usize;
-                self.access(PlaceAccess::Declare, VariablePlace { local, path: Vec::new() }, *span);
+                self.access(PlaceAccess::Declare, VariablePlace::of(local), *span);
                 self.scope.push(local);
             }),
             Statement::Let { pattern, value: Some(value), span } => self.bind_value(pattern, value, *span),
@@ -185,13 +205,8 @@ impl<'f> GraphBuilder<'f> {
                 self.at = before;
                 self.bind(pattern, place, *span);
             }
-            Statement::Expr(e) => self.discarded(e),
+            Statement::Expr(e) => drop(self.operand(e)),
             Statement::Assert { .. } => {}
         }
-    }
-
-    /// Evaluates an expression whose value is dropped. A place is not read.
-    fn discarded(&mut self, e: &'f Expr) {
-        self.operand(e);
     }
 }

@@ -6,6 +6,7 @@ use crate::ownership::graph::{PlaceAccess, PlaceProjection, VariablePlace};
 use crate::source::Span;
 
 impl<'f> GraphBuilder<'f> {
+    /// Binds the names of a pattern to the parts of a value.
     pub(super) fn bind_value(&mut self, pattern: &'f Pattern, value: &'f Expr, span: Span) {
         if let Pattern::Local(id) = pattern {
             let local = id.0 as usize;
@@ -27,11 +28,6 @@ impl<'f> GraphBuilder<'f> {
 
     /// Binds the names of a pattern to the parts of a place.
     pub(super) fn bind(&mut self, pattern: &'f Pattern, place: VariablePlace, span: Span) {
-        let with = |projection| {
-            let mut place = place.clone();
-            place.path.push(projection);
-            place
-        };
         match pattern {
             Pattern::Ignore => {}
             Pattern::Local(id) => self.bind_name(*id, place, span),
@@ -49,11 +45,11 @@ impl<'f> GraphBuilder<'f> {
             }
             Pattern::Parts(parts) => {
                 for (part, at) in parts.iter().zip(0..) {
-                    self.bind(part, with(PlaceProjection::Field(at)), span);
+                    self.bind(part, place.clone().part(PlaceProjection::Field(at)), span);
                 }
             }
-            Pattern::Some(inner) => self.bind(inner, with(PlaceProjection::Field(0)), span),
-            Pattern::Dereference(inner) => self.bind(inner, with(PlaceProjection::Target), span),
+            Pattern::Some(inner) => self.bind(inner, place.part(PlaceProjection::Field(0)), span),
+            Pattern::Dereference(inner) => self.bind(inner, place.part(PlaceProjection::Target), span),
             Pattern::Value(_) | Pattern::Range { .. } => self.access(PlaceAccess::Read, place, span),
             Pattern::None => {}
             Pattern::Any(all) => {

@@ -14,28 +14,24 @@ impl<'f> GraphBuilder<'f> {
         let held = self.operand(value);
         let local = self.temporary();
         self.define_from(local, held, value.span);
-        VariablePlace { local, path: Vec::new() }
+        VariablePlace::of(local)
     }
 
     /// Returns the place that an expression names, and evaluates the indices in it; `None` for a
     /// value.
     pub(super) fn place(&mut self, e: &'f Expr) -> Option<VariablePlace> {
-        let with = |mut place: VariablePlace, projection| {
-            place.path.push(projection);
-            place
-        };
         match &e.kind {
-            ExprKind::Local(id) => Some(VariablePlace { local: id.0 as usize, path: Vec::new() }),
-            ExprKind::Field { base, field } => Some(with(self.place_of(base), PlaceProjection::Field(*field))),
-            ExprKind::Dereference(base) => Some(with(self.place_of(base), PlaceProjection::Target)),
+            ExprKind::Local(id) => Some(VariablePlace::of(id.0 as usize)),
+            ExprKind::Field { base, field } => Some(self.place_of(base).part(PlaceProjection::Field(*field))),
+            ExprKind::Dereference(base) => Some(self.place_of(base).part(PlaceProjection::Target)),
             ExprKind::Index { base, index } => {
                 let target = self.ty(base.ty).reference().is_some();
                 let mut place = self.place_of(base);
                 if target {
-                    place.path.push(PlaceProjection::Target);
+                    place = place.part(PlaceProjection::Target);
                 }
                 self.operand(index);
-                Some(with(place, PlaceProjection::Element))
+                Some(place.part(PlaceProjection::Element))
             }
             _ => None,
         }
@@ -75,17 +71,21 @@ impl<'f> GraphBuilder<'f> {
         self.access(PlaceAccess::Borrow(loan), place, span);
     }
 
+    /// Starts a loan of a place, which a new temporary holds.
+    pub(super) fn reference(&mut self, place: VariablePlace, mutable: bool, span: Span) -> usize {
+        let held = self.temporary();
+        self.define_from(held, [], span);
+        self.borrow(place, mutable, held, span);
+        held
+    }
+
     /// Evaluates an operand. The place of a `&mut` reference is borrowed again, and written if
     /// `mutable`.
     fn reborrowed(&mut self, e: &'f Expr, mutable: bool) -> Option<usize> {
         if self.ty(e.ty).reference() == Some(true)
-            && let Some(mut place) = self.place(e)
+            && let Some(place) = self.place(e)
         {
-            place.path.push(PlaceProjection::Target);
-            let held = self.temporary();
-            self.define_from(held, [], e.span);
-            self.borrow(place, mutable, held, e.span);
-            return Some(held);
+            return Some(self.reference(place.part(PlaceProjection::Target), mutable, e.span));
         }
         self.operand(e)
     }
