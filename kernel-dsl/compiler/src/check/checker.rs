@@ -160,6 +160,7 @@ pub(super) enum Literal {
 }
 
 impl<'a> FunctionChecker<'a> {
+    /// Creates the checker of a function, with its generic parameters.
     pub(super) fn new(
         function: &'a syntax::Function,
         scope: &ItemScope,
@@ -222,6 +223,7 @@ impl<'a> FunctionChecker<'a> {
         checker
     }
 
+    /// Reports an error of this compiler.
     pub(super) fn report(&mut self, mark: SpanPair, message: impl Into<String>) {
         self.diagnostics.push(Diagnostic { mark, message: message.into(), reported_by: ReportedBy::Compiler });
     }
@@ -234,14 +236,17 @@ impl<'a> FunctionChecker<'a> {
         }
     }
 
+    /// Returns a type that is equal to any other, for use after an error.
     pub(super) fn wrong(&mut self) -> TypeIndex {
         self.table.add(Ty::Wrong)
     }
 
+    /// Returns the name of a type in messages.
     pub(super) fn named(&self, id: TypeIndex) -> String {
         self.table.name(id, TypeNames { generics: &self.generics, items: &self.environment.items })
     }
 
+    /// Declares the parameters, and reads the type of the result.
     pub(super) fn signature(&mut self) {
         for p in &self.function.parameters {
             let ty = self.ty(&p.ty);
@@ -257,6 +262,7 @@ impl<'a> FunctionChecker<'a> {
         }
     }
 
+    /// Checks the body.
     pub(super) fn body(&mut self) -> hir::Block {
         let returns = self.returns;
         let (block, ty) = self.block(&self.function.body, Some(returns));
@@ -269,6 +275,7 @@ impl<'a> FunctionChecker<'a> {
         self.declare_as(VariableForm::default(), name, ty, mark)
     }
 
+    /// Declares a variable.
     pub(super) fn declare_as(&mut self, form: VariableForm, name: String, ty: TypeIndex, mark: SpanPair) -> LocalId {
         let id = LocalId(self.locals.len() as u32);
         self.locals.push(LocalVariable { name: name.clone(), ty, form, assigned: false, constant: false, mark });

@@ -36,6 +36,7 @@ impl FunctionChecker<'_> {
         hir::DeclaredInstance { name: instance.name.clone(), arguments }
     }
 
+    /// Returns the type argument that a path names.
     fn constant_type(&mut self, path: &syntax::Path) -> Option<hir::Constant> {
         let single = path.single().map(|name| name.to_string());
         if let Some(scalar) = single.and_then(|name| Scalar::from_name(&name)) {
@@ -121,12 +122,14 @@ impl FunctionChecker<'_> {
         Some(parameter as u32)
     }
 
+    /// Returns a tolerance for the parameter that it names.
     pub(super) fn tolerance(&mut self, tolerance: &syntax::Tolerance) -> Option<hir::Tolerance> {
         let syntax::Tolerance { name, relative, absolute } = tolerance;
         let parameter = self.written_parameter(name, "a tolerance")?;
         Some(hir::Tolerance { parameter, relative: *relative, absolute: *absolute })
     }
 
+    /// Returns the output that a clause `writes` names.
     pub(super) fn output(&mut self, name: &proc_macro2::Ident, coverage: Coverage) -> Option<DeclaredOutput> {
         Some(DeclaredOutput { index: self.written_parameter(name, "`writes`")?, coverage })
     }

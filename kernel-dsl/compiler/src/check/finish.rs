@@ -56,53 +56,33 @@ pub(super) struct Finish<'a> {
 }
 
 impl Finish<'_> {
+    /// Resolves an expression outside of the body.
     pub(super) fn expr(&mut self, e: &mut hir::Expr) {
         hir::visit::expr(e, &mut |e| self.one(e));
     }
 
+    /// Returns the finished type of an index into the table of types.
+    fn ty(&mut self, index: hir::TypeId) -> hir::TypeId {
+        self.types.get(&self.checker.table, TypeIndex(index.0))
+    }
+
+    /// Resolves an expression without the expressions in it.
     fn one(&mut self, e: &mut hir::Expr) {
-        e.ty = self.types.get(&self.checker.table, TypeIndex(e.ty.0));
+        e.ty = self.ty(e.ty);
         match &mut e.kind {
-            hir::ExprKind::Literal(index) => {
-                let hir::Type::Scalar(ty) = self.types.types[e.ty.0 as usize] else {
-                    // A literal without a scalar type is the discriminant of a variant, or the zero
-                    // of a type parameter.
-                    *index = match self.checker.literals[*index as usize] {
-                        Literal::Integer(n, _) => n as u64,
-                        Literal::Float(x) => x.double.to_bits(),
-                    };
-                    return;
-                };
-                *index = match self.checker.literals[*index as usize] {
-                    Literal::Float(x) if ty == Scalar::F32 => u64::from(x.single.to_bits()),
-                    Literal::Float(x) => x.double.to_bits(),
-                    Literal::Integer(n, _) if ty == Scalar::U128 && n > u64::MAX.into() => {
-                        e.kind = hir::ExprKind::LongLiteral(n);
-                        return;
-                    }
-                    Literal::Integer(n, mark) => {
-                        if n > ty.mask().into() {
-                            self.checker.report(
-                                mark,
-                                format!("`{n}` does not fit in `{ty}`, which has {} bits on the device", ty.bits()),
-                            );
-                        }
-                        n as u64
-                    }
-                };
-            }
+            hir::ExprKind::Literal(index) => e.kind = self.literal(self.checker.literals[*index as usize], e.ty),
             hir::ExprKind::Call { generics, .. } | hir::ExprKind::Function { generics, .. } => {
                 for g in generics {
-                    *g = self.types.get(&self.checker.table, TypeIndex(g.0));
+                    *g = self.ty(*g);
                 }
             }
             hir::ExprKind::CallMethod { of, generics, .. } | hir::ExprKind::MethodValue { of, generics, .. } => {
                 for g in generics.iter_mut().chain([of]) {
-                    *g = self.types.get(&self.checker.table, TypeIndex(g.0));
+                    *g = self.ty(*g);
                 }
             }
             hir::ExprKind::CallItem { of, .. } | hir::ExprKind::SizeOf(of) => {
-                *of = self.types.get(&self.checker.table, TypeIndex(of.0));
+                *of = self.ty(*of);
             }
             hir::ExprKind::Assertion { condition: Some(condition), message, .. } => {
                 if let hir::ExprKind::Compare(_, side, _) = &condition.kind
@@ -113,6 +93,29 @@ impl Finish<'_> {
             }
             _ => {}
         }
+    }
+
+    /// Returns a literal of type `ty`, with its bits.
+    fn literal(&mut self, literal: Literal, ty: hir::TypeId) -> hir::ExprKind {
+        // A literal without a scalar type is the discriminant of a variant, or the zero of a type
+        // parameter.
+        let scalar = match self.types.types[ty.0 as usize] {
+            hir::Type::Scalar(scalar) => Some(scalar),
+            _ => None,
+        };
+        hir::ExprKind::Literal(match (literal, scalar) {
+            (Literal::Float(x), Some(Scalar::F32)) => u64::from(x.single.to_bits()),
+            (Literal::Float(x), _) => x.double.to_bits(),
+            (Literal::Integer(n, _), Some(Scalar::U128)) if n > u64::MAX.into() => {
+                return hir::ExprKind::LongLiteral(n);
+            }
+            (Literal::Integer(n, mark), Some(ty)) if n > ty.mask().into() => {
+                let message = format!("`{n}` does not fit in `{ty}`, which has {} bits on the device", ty.bits());
+                self.checker.report(mark, message);
+                n as u64
+            }
+            (Literal::Integer(n, _), _) => n as u64,
+        })
     }
 
     /// Returns whether a message can show values of the type: whether lowering makes it a scalar.
@@ -139,6 +142,7 @@ impl Finish<'_> {
         }
     }
 
+    /// Returns the function and the facts for rustc, or all errors.
     pub(super) fn done(mut self, body: hir::Block) -> Result<(hir::Function, CheckedItem<()>), Vec<Diagnostic>> {
         let locals: Vec<_> = self
             .checker
