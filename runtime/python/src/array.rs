@@ -25,6 +25,16 @@ pub struct Array {
     pub writable: bool,
 }
 
+/// Returns the number of elements of a shape; `None` if it exceeds a `usize`.
+fn elements_of(shape: &[usize]) -> Option<usize> {
+    shape.iter().try_fold(1usize, |n, extent| n.checked_mul(*extent))
+}
+
+/// Returns the number of bytes of an array; `None` if it exceeds a `usize`.
+fn bytes_of(scalar: Scalar, shape: &[usize]) -> Option<usize> {
+    elements_of(shape)?.checked_mul(scalar.bytes() as usize)
+}
+
 impl Array {
     /// Allocates zeros, and calls `fill` with the memory.
     fn new(
@@ -34,9 +44,8 @@ impl Array {
         fill: impl FnOnce(&mut RawBuffer) -> runtime::Result<()> + Send,
     ) -> PyResult<Array> {
         let opened = place.open(py)?;
-        let elements = shape.iter().try_fold(1usize, |n, extent| n.checked_mul(*extent));
-        let bytes = elements.and_then(|n| n.checked_mul(scalar.bytes() as usize));
-        let bytes = bytes.ok_or_else(|| PyValueError::new_err(format!("an array of shape {shape:?} is too large")))?;
+        let bytes = bytes_of(scalar, &shape)
+            .ok_or_else(|| PyValueError::new_err(format!("an array of shape {shape:?} is too large")))?;
         let made = py.detach(|| {
             let mut raw = RawBuffer::new(&opened.device, PoolKind::Device, bytes)?;
             if bytes > 0 {
@@ -123,9 +132,8 @@ impl Array {
             1 => shape.get_item(0)?.extract().or_else(|_| shape.extract())?,
             _ => shape.extract()?,
         };
-        let product = |extents: &[usize]| extents.iter().try_fold(1usize, |n, extent| n.checked_mul(*extent));
         let known: Vec<usize> = given.iter().filter_map(|n| usize::try_from(*n).ok()).collect();
-        let open = match product(&known) {
+        let open = match elements_of(&known) {
             Some(n) if n > 0 && self.size().is_multiple_of(n) => self.size() / n,
             _ => 0,
         };
@@ -133,7 +141,7 @@ impl Array {
             given.iter().map(|n| if *n == -1 { Some(open) } else { usize::try_from(*n).ok() }).collect();
         let unknown = given.len() - known.len();
         match shape {
-            Some(shape) if unknown <= 1 && product(&shape) == Some(self.size()) => {
+            Some(shape) if unknown <= 1 && elements_of(&shape) == Some(self.size()) => {
                 Ok(Array { raw: self.raw.clone(), shape, ..*self })
             }
             _ => Err(PyValueError::new_err(format!("{} elements have no shape {given:?}", self.size()))),
@@ -234,8 +242,7 @@ pub fn array_of_bytes(
     device: &Bound<'_, PyAny>,
 ) -> PyResult<Array> {
     let scalar = named(dtype)?;
-    let wanted = shape.iter().try_fold(scalar.bytes() as usize, |n, extent| n.checked_mul(*extent));
-    if wanted != Some(bytes.len()) {
+    if bytes_of(scalar, &shape) != Some(bytes.len()) {
         let given = bytes.len();
         return Err(PyValueError::new_err(format!("{given} bytes are no array of {dtype} with the shape {shape:?}")));
     }
@@ -246,8 +253,7 @@ pub fn array_of_bytes(
 #[pyfunction]
 #[pyo3(signature = (source, device = None))]
 pub fn array(py: Python<'_>, source: &Bound<'_, PyAny>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Array> {
-    let foreign = Foreign::of(source, "source")?;
-    let foreign = foreign.ok_or_else(|| PyTypeError::new_err("`source` is not an array"))?;
+    let foreign = Foreign::required(source, "source")?;
     if let Where::Cuda(_) = foreign.place {
         let message = format!("`source` is on {}: `kernels_rs.numpy` copies an Array to the host", foreign.place);
         return Err(PyValueError::new_err(message));
@@ -270,7 +276,7 @@ pub fn asarray<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) -> PyResult<Bou
     if let Ok(own) = source.cast::<Array>() {
         return Ok(own.clone());
     }
-    let foreign = Foreign::of(source, "source")?.ok_or_else(|| PyTypeError::new_err("`source` is not an array"))?;
+    let foreign = Foreign::required(source, "source")?;
     let (place, scalar, shape, writable) = (foreign.place, foreign.scalar, foreign.shape.clone(), foreign.writable);
     let opened = place.open(py)?;
     foreign.wait_for_producer(py, &opened.stream)?;
@@ -286,7 +292,7 @@ pub fn asarray<'py>(py: Python<'py>, source: &Bound<'py, PyAny>) -> PyResult<Bou
 /// dtype, device and writable.
 #[pyfunction]
 pub fn describe<'py>(py: Python<'py>, array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
-    let foreign = Foreign::of(array, "array")?.ok_or_else(|| PyTypeError::new_err("`array` is not an array"))?;
+    let foreign = Foreign::required(array, "array")?;
     let all = PyDict::new(py);
     all.set_item("address", foreign.address)?;
     all.set_item("shape", PyTuple::new(py, &foreign.shape)?)?;

@@ -53,6 +53,11 @@ pub enum Held {
 }
 
 impl Foreign {
+    /// Reads an array of any library. `name` is the array's name in errors.
+    pub fn required(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Foreign> {
+        Foreign::of(object, name)?.ok_or_else(|| PyTypeError::new_err(format!("`{name}` is not an array")))
+    }
+
     /// Reads an array of any library. Returns `None` if the object is not an array. `name` is the
     /// array's name in errors.
     pub fn of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<Foreign>> {

@@ -28,10 +28,7 @@ pub(super) struct Arrays(Vec<(&'static str, Foreign)>);
 
 impl Arrays {
     pub(super) fn of(given: &[(&'static str, AnyObject<'_, '_>)]) -> PyResult<Arrays> {
-        let read = given.iter().map(|(name, object)| {
-            let array = Foreign::of(object, name)?;
-            Ok((*name, array.ok_or_else(|| PyTypeError::new_err(format!("`{name}` is not an array")))?))
-        });
+        let read = given.iter().map(|(name, object)| Ok((*name, Foreign::required(object, name)?)));
         Ok(Arrays(read.collect::<PyResult<_>>()?))
     }
 
