@@ -31,9 +31,11 @@ pub(super) struct FunctionChecker<'a> {
     pub function: &'a syntax::Function,
     /// The generic parameters; types in their bounds are indices into `table` until the end.
     pub generics: Vec<hir::Generic>,
+    /// The type that `Self` names.
     pub itself: Option<TypeIndex>,
     pub environment: &'a Environment,
     pub table: TypeTable,
+    /// The variables, by their numbers.
     pub locals: Vec<LocalVariable>,
     /// Names in scope, innermost last.
     pub scope: Vec<(String, LocalId)>,
@@ -42,10 +44,13 @@ pub(super) struct FunctionChecker<'a> {
     /// Associated types that are not resolved yet, each with its type, trait, index and
     /// placeholder.
     pub projections: Vec<(TypeIndex, hir::TraitId, u32, TypeIndex)>,
+    /// The loops and labeled blocks around the current expression, innermost last.
     pub loops: Vec<Loop>,
+    /// The number of labels so far.
     pub labels: u32,
     /// The number of closures and functions passed as closures so far.
     pub closures: u32,
+    /// The type of the result.
     pub returns: TypeIndex,
     /// Whether the next expression is the left operand of `&` with a small number, which selects
     /// bits.
@@ -125,6 +130,7 @@ pub(super) struct VariableForm {
     pub unset: bool,
 }
 
+/// A variable of the function.
 pub(super) struct LocalVariable {
     pub name: String,
     pub ty: TypeIndex,
@@ -136,6 +142,7 @@ pub(super) struct LocalVariable {
     pub mark: SpanPair,
 }
 
+/// A loop or labeled block, which `break` can leave.
 pub(super) struct Loop {
     pub label: Option<String>,
     pub id: LabelId,
@@ -153,6 +160,7 @@ pub(super) enum LabeledConstruct {
     Block,
 }
 
+/// A literal of a number.
 #[derive(Clone, Copy)]
 pub(super) enum Literal {
     Integer(u128, SpanPair),
