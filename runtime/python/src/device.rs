@@ -1,7 +1,7 @@
 //! Open devices, and streams.
 
-use crate::array::Held;
 use crate::error;
+use crate::foreign::Held;
 use crate::fork::{self, ForkLock};
 use kernel_dsl_compiler::lock::Lock;
 use kernels_rs::rotary::{PairLayout, Rotary};

@@ -3,7 +3,7 @@
 //!
 //! The structs are those of `dlpack.h`, versions 0.8, 1.0 and 1.3.
 
-use crate::array::is_float;
+use crate::scalar::is_float;
 use kernel_dsl::compiler::Scalar;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;

@@ -1,9 +1,11 @@
 //! Kernels from a string.
 
-use crate::array::{self, ArrayForm, Foreign, Held, OpenCall};
+use crate::call::{self, OpenCall};
 use crate::device::On;
 use crate::error;
+use crate::foreign::{ArrayForm, Foreign, Held};
 use crate::fork::ForkLock;
+use crate::scalar;
 use kernel_dsl::compiler::hir::{
     Builtin, Constant, GenericKind, Instance, Monomorphic, Program, TraitBound, Type, monomorphic, serial,
 };
@@ -180,7 +182,7 @@ impl Kernel {
                 Some(Constant::Bool(value)) => generics.set_item(&generic.name, *value)?,
                 Some(Constant::Integer(value)) => generics.set_item(&generic.name, *value)?,
                 Some(Constant::Usize(value)) => generics.set_item(&generic.name, *value)?,
-                Some(Constant::Scalar(scalar)) => generics.set_item(&generic.name, array::name_of(*scalar))?,
+                Some(Constant::Scalar(scalar)) => generics.set_item(&generic.name, scalar::name_of(*scalar))?,
                 Some(Constant::Item(item)) => generics.set_item(&generic.name, &*item.name)?,
             }
         }
@@ -303,7 +305,7 @@ impl Kernel {
             GivenArgument::Array(array) => Some((*name, array)),
             GivenArgument::Value(_) => None,
         });
-        let OpenCall { opened, stream, in_order } = array::open(py, arrays, stream)?;
+        let OpenCall { opened, stream, in_order } = call::open(py, arrays, stream)?;
         let (held, prepared) = prepare(&program, given, &opened, in_order)?;
 
         let form = if unchecked { LaunchForm::Unchecked } else { LaunchForm::Checked };
@@ -420,7 +422,7 @@ fn prepare(
                     let GivenArgument::Value(value) = value else {
                         return Err(PyTypeError::new_err(format!("argument `{name}`: expected {ty}, given an array")));
                     };
-                    prepared.push(PreparedArgument::Scalar { ty: *ty, bits: array::number(&value, *ty, name)? });
+                    prepared.push(PreparedArgument::Scalar { ty: *ty, bits: scalar::number(&value, *ty, name)? });
                     continue;
                 }
                 Type::Slice { mutable, .. } => (ArrayForm::Slice, *mutable),
@@ -553,7 +555,7 @@ impl Kernel {
                 let named = |c: &&Constant| matches!(c, Constant::Item(item) if Some(&*item.name) == name.as_deref());
                 match declared.find(named) {
                     Some(item) => Ok(item.clone()),
-                    None => array::dtype(value).map(Constant::Scalar).map_err(|_| {
+                    None => scalar::dtype(value).map(Constant::Scalar).map_err(|_| {
                         wrong(
                             "an element type such as 'float32', or the name of a type of a declared instance"
                                 .to_string(),
@@ -582,7 +584,7 @@ impl Kernel {
             let (GenericKind::Type(bounds), Some(Constant::Scalar(scalar))) = (&generic.kind, value) else { continue };
             let bound = |builtin| bounds.contains(&TraitBound::Builtin(builtin));
             let wanted = match scalar {
-                scalar if bound(Builtin::Float) && !array::is_float(*scalar) => "Float",
+                scalar if bound(Builtin::Float) && !scalar::is_float(*scalar) => "Float",
                 scalar if bound(Builtin::Integer) && !scalar.is_integer() => "Integer",
                 _ => continue,
             };
@@ -590,7 +592,7 @@ impl Kernel {
                 "{}: the elements of `{}` are {}, which is no type of the bound `{wanted}`",
                 self.name(),
                 generic.name,
-                array::name_of(*scalar)
+                scalar::name_of(*scalar)
             )));
         }
         let program = &self.compiled.program;

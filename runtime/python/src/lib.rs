@@ -10,15 +10,19 @@
 //!        ▼
 //! repeat              calls of PyTorch's operators that repeat the launches of an equal call
 //!        ▼
-//! array ─▶ dlpack, torch   arrays of other libraries as memory of a device; arrays of this package
+//! call                the device and stream of a call, and its order after pending work
+//!        ▼
+//! foreign ─▶ dlpack, torch   arrays of other libraries as memory of a device
+//! array               arrays of this package
 //!        ▼
 //! device, error       open devices and streams; errors as exceptions
+//! scalar              element types: names, and the bits of Python's numbers
 //! fork                locks that a child of `fork` can take
 //!        ▲
 //! allocator           memory of the runtime's pool for PyTorch's own tensors
 //! ```
 //!
-//! **Arrays.** [`array::Foreign`] is an array of another library: address, extents, strides,
+//! **Arrays.** [`foreign::Foreign`] is an array of another library: address, extents, strides,
 //! element type, device, and the object that keeps the memory alive. Such an array is read from the
 //! attributes of a tensor of PyTorch, or from `__array_interface__`, `__dlpack__` or
 //! `__cuda_array_interface__`, and nothing is copied. The runtime adopts its memory as a buffer.
@@ -48,13 +52,16 @@
 
 mod allocator;
 mod array;
+mod call;
 mod device;
 mod dlpack;
 mod error;
+mod foreign;
 mod fork;
 mod kernel;
 mod library;
 mod repeat;
+mod scalar;
 mod torch;
 
 use pyo3::prelude::*;

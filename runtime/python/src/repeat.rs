@@ -5,9 +5,9 @@
 //! PyTorch's current stream, with the addresses of the new tensors. The arguments are not validated
 //! again, because everything that the contract depends on is equal.
 
-use crate::array;
 use crate::device::Where;
 use crate::error;
+use crate::scalar;
 use crate::torch::{Torch, TorchTensor};
 use kernel_dsl_compiler::lock::Lock;
 use pyo3::intern;
@@ -116,7 +116,7 @@ impl CallArguments {
                 return None;
             }
             self.ordinal = Some(ordinal);
-            let code = array::code_of(tensor.scalar);
+            let code = scalar::code_of(tensor.scalar);
             signature.extend([1, ordinal as u64, code, tensor.address % ALIGNMENT, tensor.shape.len() as u64]);
             signature.extend(tensor.shape.iter().map(|n| *n as u64));
             signature.extend(tensor.strides.iter().map(|n| *n as u64));

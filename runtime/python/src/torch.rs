@@ -2,9 +2,9 @@
 //!
 //! PyTorch has the functions since version 2.10. Reading the attributes takes ten times as long.
 
-use crate::array;
 use crate::device::Where;
 use crate::dlpack::{self, Exchange};
+use crate::scalar;
 use kernel_dsl::compiler::Scalar;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -58,7 +58,7 @@ impl Torch {
     fn new(py: Python<'_>) -> PyResult<Torch> {
         let torch = py.import("torch")?;
         let internal = torch.getattr("_C")?;
-        let dtypes = array::NAMES.iter();
+        let dtypes = scalar::NAMES.iter();
         let dtypes = dtypes.filter_map(|(name, scalar)| Some((torch.getattr(*name).ok()?.unbind(), *scalar)));
         // A build without CUDA may lack the function for streams, and has no tensors that require
         // it.

@@ -1,9 +1,7 @@
 //! Operations on whole arrays in registers.
 
-use super::{
-    FunctionChecker,
-    types::{Ty, TypeIndex, UnknownKind},
-};
+use super::checker::FunctionChecker;
+use super::types::{Ty, TypeIndex, UnknownKind};
 use crate::Scalar;
 use crate::hir::{Block, CallTrait, Expr, ExprKind, Intrinsic, Statement, TypeId};
 use crate::language::ARRAY_METHODS;

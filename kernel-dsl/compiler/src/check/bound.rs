@@ -1,11 +1,9 @@
 //! The bounds of type parameters: whether a type implements the traits that an item needs of it.
 
-use super::{
-    FunctionChecker,
-    types::{Ty, TypeIndex, UnknownKind},
-};
-use crate::hir::{self, Builtin, TraitBound};
-use crate::syntax::SpanPair;
+use super::checker::FunctionChecker;
+use super::types::{Ty, TypeIndex, UnknownKind};
+use crate::hir::{self, Builtin, Root, TraitBound, TypeId};
+use crate::syntax::{self, SpanPair};
 
 /// A type that must satisfy bounds, once inference has found it.
 pub(super) struct BoundedType {
@@ -16,6 +14,30 @@ pub(super) struct BoundedType {
 }
 
 impl FunctionChecker<'_> {
+    /// Returns the bounds of a type parameter, and reports those that are no device traits.
+    pub(super) fn bounds(&mut self, bounds: &[syntax::TraitBound]) -> Vec<TraitBound> {
+        let mut all = Vec::with_capacity(bounds.len());
+        for bound in bounds {
+            if let Some((parameters, returns)) = &bound.signature {
+                let parameters = parameters.iter().map(|t| TypeId(self.ty(t).0)).collect();
+                all.push(TraitBound::Function { parameters, returns: TypeId(self.ty(returns).0) });
+                continue;
+            }
+            let last = bound.path.segments.last().map(|s| s.name.to_string()).unwrap_or_default();
+            match self.environment.find(&bound.path.written()) {
+                Some(Root::Trait(id)) => all.push(TraitBound::Trait(id)),
+                _ if bound.path.is_builtin_bound() => {
+                    all.push(TraitBound::Builtin(Builtin::from_name(&last).unwrap_or(Builtin::Value)));
+                }
+                _ => self.report(
+                    bound.path.mark,
+                    format!("`{}` is not a device trait: put the trait into a `#[device] mod`", bound.path.name()),
+                ),
+            }
+        }
+        all
+    }
+
     /// Reports types that lack a trait which an item needs of them.
     pub(super) fn bounded(&mut self) {
         for BoundedType { ty, bounds, mark } in std::mem::take(&mut self.bounded) {

@@ -1,11 +1,9 @@
 //! Calls of functions of the prelude, methods and device functions.
 
+use super::checker::{Called, FunctionChecker, Literal};
 use super::convert::byte_order;
 use super::nominal::ids;
-use super::{
-    Called, FunctionChecker,
-    types::{Ty, TypeIndex, UnknownKind},
-};
+use super::types::{Ty, TypeIndex, UnknownKind};
 use crate::Scalar;
 use crate::hir::{self, CallTrait, Expr, ExprKind, Intrinsic, Root, TypeId};
 use crate::ir;
@@ -487,7 +485,7 @@ impl FunctionChecker<'_> {
             "truncate" if matches!(scalar, Scalar::Custom(_)) => Some((Intrinsic::Truncate, SignatureType::F32)),
             "default" => {
                 self.count("default", 0, arguments.len(), mark);
-                return (self.literal(super::Literal::Integer(0, mark)), ty);
+                return (self.literal(Literal::Integer(0, mark)), ty);
             }
             _ => None,
         };

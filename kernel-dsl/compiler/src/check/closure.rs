@@ -3,11 +3,9 @@
 //! A closure is not a value on the device: its code is inlined at each call. As in Rust, the type
 //! of a closure identifies the closure. Code that would choose a closure at run time is rejected.
 
+use super::checker::FunctionChecker;
 use super::nominal::ids;
-use super::{
-    FunctionChecker,
-    types::{Ty, TypeIndex},
-};
+use super::types::{Ty, TypeIndex};
 use crate::Scalar;
 use crate::hir::{Expr, ExprKind, LocalId, Pattern, Root, TypeId};
 use crate::language;

@@ -6,11 +6,9 @@
 //! `eq` of an `impl PartialEq` in a `#[device] mod` becomes a call. Monomorphization finds the
 //! impls that types within other types need.
 
-use super::{
-    FunctionChecker, OperatorClass, OperatorOperands,
-    operator::dereferenced,
-    types::{Ty, TypeIndex, UnknownKind},
-};
+use super::checker::{FunctionChecker, OperatorClass, OperatorOperands};
+use super::operator::dereferenced;
+use super::types::{Ty, TypeIndex, UnknownKind};
 use crate::hir::{DerivedComparisons, Expr, ExprKind, StructId, TypeId};
 use crate::ir::{self, Comparison};
 use crate::syntax::{self, SpanPair};

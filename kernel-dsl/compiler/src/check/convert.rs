@@ -2,10 +2,8 @@
 //!
 //! Each conversion is a cast, or shifts and casts.
 
-use super::{
-    FunctionChecker, NumberConversion,
-    types::{Ty, TypeIndex, UnknownKind},
-};
+use super::checker::{FunctionChecker, Literal, NumberConversion};
+use super::types::{Ty, TypeIndex, UnknownKind};
 use crate::Scalar;
 use crate::hir::{self, Block, Expr, ExprKind, Intrinsic, TypeId};
 use crate::ir::Binary;
@@ -197,7 +195,7 @@ impl FunctionChecker<'_> {
 
     /// Returns an integer of a known type.
     fn integer(&mut self, value: u32, ty: TypeIndex, mark: SpanPair) -> Expr {
-        let kind = self.literal(super::Literal::Integer(value.into(), mark));
+        let kind = self.literal(Literal::Integer(value.into(), mark));
         Expr { kind, ty: TypeId(ty.0), span: mark.span }
     }
 }

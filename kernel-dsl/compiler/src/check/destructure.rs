@@ -1,10 +1,8 @@
 //! Destructuring assignments, as Rust defines them: a `let` of new names, followed by assignments
 //! from these names, from left to right.
 
-use super::{
-    FunctionChecker,
-    types::{Ty, TypeIndex},
-};
+use super::checker::FunctionChecker;
+use super::types::{Ty, TypeIndex, UnknownKind};
 use crate::hir::{self, Block, Expr, ExprKind, Pattern, Statement, TypeId};
 use crate::syntax::{self, Assignee, SpanPair};
 
@@ -122,7 +120,7 @@ impl FunctionChecker<'_> {
             self.coerce(ty, array, at);
             return (element, None);
         };
-        let size = self.table.add(Ty::Unknown(super::types::UnknownKind::Size));
+        let size = self.table.add(Ty::Unknown(UnknownKind::Size));
         let array = self.table.add(Ty::Array(element, size));
         self.coerce(ty, array, at);
         let named = parts.len() - 1;

@@ -1,10 +1,8 @@
 //! `dp4a`, `dp2a` and `int::word`, whose signedness follows from the operands; and the operand
 //! types of `int::` functions.
 
-use super::{
-    FunctionChecker,
-    types::{Ty, TypeIndex, UnknownKind},
-};
+use super::checker::FunctionChecker;
+use super::types::{Ty, TypeIndex, UnknownKind};
 use crate::Scalar;
 use crate::hir::{ExprKind, Intrinsic, Size};
 use crate::ir::Bits;

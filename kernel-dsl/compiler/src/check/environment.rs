@@ -1,7 +1,6 @@
 //! The items that names resolve to: the device items that the chain passed, each once, and the
 //! items of the module being checked.
 
-use super::ItemReference;
 use crate::hir::{
     self, Associated, Builtin, ExprKind, FunctionId, Items, Root, StructId, TraitBound, TraitId, TraitItemKind, merge,
 };
@@ -11,6 +10,15 @@ use std::collections::HashMap;
 
 /// Maximum depth of references between constants. The limit ends a cycle.
 const CONSTANTS: u32 = 64;
+
+/// A device item that a function names: its path as written, and its library.
+#[derive(Clone, Debug)]
+pub struct ItemReference {
+    /// The path, as [`syntax::Path::written`] gives it.
+    pub path: String,
+    /// The item and all items that it refers to.
+    pub library: hir::DeviceLibrary,
+}
 
 /// The items that a body can reach.
 #[derive(Default)]

@@ -1,10 +1,8 @@
 //! Expressions.
 
+use super::checker::{ArithmeticOperands, FunctionChecker, Literal, OperatorClass, OperatorOperands};
 use super::operator::Overloaded;
-use super::{
-    ArithmeticOperands, FunctionChecker, Literal, OperatorClass, OperatorOperands,
-    types::{Ty, TypeIndex, UnknownKind},
-};
+use super::types::{Ty, TypeIndex, UnknownKind};
 use crate::Scalar;
 use crate::assertion::Assertion;
 use crate::hir::{self, Builtin, Expr, ExprKind, Intrinsic, TypeId};

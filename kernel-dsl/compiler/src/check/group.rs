@@ -1,9 +1,7 @@
 //! Groups of lanes: `warp::group::<W>()` and its methods, and the types that lanes can exchange.
 
-use super::{
-    FunctionChecker,
-    types::{Ty, TypeIndex, UnknownKind},
-};
+use super::checker::FunctionChecker;
+use super::types::{Ty, TypeIndex, UnknownKind};
 use crate::hir::{Collective as C, Expr, ExprKind, Intrinsic};
 use crate::language::{self, Receiver, SignatureType};
 use crate::syntax::{self, Path, SpanPair, TypeOrConst};

@@ -4,11 +4,11 @@
 //! checks the fields of types, signatures and bodies. The library of each item is the whole module
 //! with that item as root, because impls have no name.
 
-use super::environment::Environment;
+use super::checker::{FunctionChecker, ItemScope, SelfMeaning};
+use super::diagnostic::{Diagnostic, ReportedBy};
+use super::environment::{Environment, ItemReference};
+use super::finish::{CheckedItem, finish_bounds};
 use super::types::{Finished, Ty, TypeIndex};
-use super::{
-    CheckedItem, Diagnostic, FunctionChecker, ItemReference, ItemScope, ReportedBy, SelfMeaning, finish_bounds,
-};
 use crate::hir::{self, Associated, EnumId, FunctionId, Root, StructId, TraitId, TraitItemKind, Type, TypeId};
 use crate::syntax::{self, Item, TraitItem};
 use std::hash::{Hash, Hasher};

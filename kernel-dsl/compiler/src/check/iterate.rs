@@ -1,9 +1,7 @@
 //! The iterators of `for`: ranges, shares of a thread, and register arrays.
 
-use super::{
-    FunctionChecker, LabeledConstruct,
-    types::{Ty, TypeIndex, UnknownKind},
-};
+use super::checker::{FunctionChecker, LabeledConstruct, Literal};
+use super::types::{Ty, TypeIndex, UnknownKind};
 use crate::Scalar;
 use crate::hir::{self, Expr, ExprKind, Intrinsic, LocalId, Statement, TypeId};
 use crate::syntax::{self, Pattern, SpanPair};
@@ -294,7 +292,7 @@ impl FunctionChecker<'_> {
         let local = at(ExprKind::Local(variable), ty);
         let local = self.dereferenced(local);
         let count = ExprKind::Intrinsic { intrinsic: count, arguments: vec![local] };
-        let zero = self.literal(super::Literal::Integer(0, mark));
+        let zero = self.literal(Literal::Integer(0, mark));
         let mut over = counted(at(zero, usize), at(count, usize), None, usize);
         if items != IteratorItems::Share {
             over.range.unroll = hir::Unroll::Full;

@@ -1,10 +1,8 @@
 //! Structs, enums, traits and constants: resolution of paths and methods.
 
-use super::{
-    FunctionChecker,
-    types::{Ty, TypeIndex},
-    variant::{EnumVariant, members},
-};
+use super::checker::{FunctionChecker, Literal};
+use super::types::{Ty, TypeIndex, UnknownKind};
+use super::variant::{EnumVariant, members};
 use crate::Scalar;
 use crate::hir::{
     self, Associated, Builtin, EnumId, Expr, ExprKind, FunctionId, Intrinsic, Pattern, Root, StructId, TraitBound,
@@ -122,7 +120,7 @@ impl FunctionChecker<'_> {
     pub(super) fn arguments(&mut self, generics: &[hir::Generic], given: &[TypeOrConst]) -> Vec<TypeIndex> {
         let one = |(i, generic): (usize, &hir::Generic)| match (given.get(i), &generic.kind) {
             (Some(argument), hir::GenericKind::Constant(scalar)) => self.constant(argument, *scalar),
-            (None, hir::GenericKind::Constant(_)) => self.table.add(Ty::Unknown(super::UnknownKind::Size)),
+            (None, hir::GenericKind::Constant(_)) => self.table.add(Ty::Unknown(UnknownKind::Size)),
             (Some(TypeOrConst::Type(ty)), hir::GenericKind::Type(_)) => self.type_argument(ty),
             (Some(TypeOrConst::Number(_, mark) | TypeOrConst::Bool(_, mark)), hir::GenericKind::Type(_)) => {
                 self.report(*mark, format!("`{}` must be a type", generic.name));
@@ -207,14 +205,14 @@ impl FunctionChecker<'_> {
             }
             (_, Ty::Wrong) => true,
             (T::Scalar(s), Ty::Unknown(kind)) => match kind {
-                super::UnknownKind::Any => true,
-                super::UnknownKind::Integer => s.is_integer(),
-                super::UnknownKind::Float => s.is_float() || s.is_half(),
-                super::UnknownKind::Size => false,
+                UnknownKind::Any => true,
+                UnknownKind::Integer => s.is_integer(),
+                UnknownKind::Float => s.is_float() || s.is_half(),
+                UnknownKind::Size => false,
             },
             (pattern, Ty::Unknown(kind)) => match pattern {
-                T::Constant(_) => *kind == super::UnknownKind::Size,
-                _ => *kind == super::UnknownKind::Any,
+                T::Constant(_) => *kind == UnknownKind::Size,
+                _ => *kind == UnknownKind::Any,
             },
             (T::Struct(a, p), Ty::Struct(b, q)) => {
                 a == b && p.iter().zip(q).all(|(p, q)| self.fits(types, *p, *q, bound))
@@ -467,7 +465,7 @@ impl FunctionChecker<'_> {
     }
 
     fn zero(&mut self, mark: SpanPair) -> ExprKind {
-        self.literal(super::Literal::Integer(0, mark))
+        self.literal(Literal::Integer(0, mark))
     }
 
     /// Returns the type of a function passed as a closure.

@@ -3,10 +3,8 @@
 //! The impl of an operator is an impl without a trait, whose function has a name that no method can
 //! have ([`hir::operator_function`]). An operator becomes a call of that function.
 
-use super::{
-    FunctionChecker,
-    types::{Ty, TypeIndex, UnknownKind},
-};
+use super::checker::FunctionChecker;
+use super::types::{Ty, TypeIndex, UnknownKind};
 use crate::hir::{self, Expr, ExprKind, FunctionId, TypeId};
 use crate::ir;
 use crate::language;

@@ -1,9 +1,7 @@
 //! `Option`, and its methods in terms of `match`.
 
-use super::{
-    FunctionChecker,
-    types::{Ty, TypeIndex},
-};
+use super::checker::{FunctionChecker, Literal};
+use super::types::{Ty, TypeIndex};
 use crate::Scalar;
 use crate::hir::{self, Arm, Block, CallTrait, Expr, ExprKind, Intrinsic, LocalId, Pattern, Statement, TypeId};
 use crate::ir;
@@ -149,7 +147,7 @@ impl FunctionChecker<'_> {
         let otherwise = match default {
             Some(default) => default,
             None if name == "is_some_and" => {
-                let no = self.literal(super::Literal::Integer(0, mark));
+                let no = self.literal(Literal::Integer(0, mark));
                 at(no, bool)
             }
             None => at(intrinsic(Intrinsic::None, Vec::new()), result),

@@ -3,12 +3,10 @@
 //! rustc checks that the arms of a `match` are exhaustive; for a kernel from a string,
 //! [`ownership`](crate::ownership) does.
 
-use super::{
-    FunctionChecker, VariableForm,
-    destructure::with_rest,
-    statement::end,
-    types::{Ty, TypeIndex},
-};
+use super::checker::{FunctionChecker, Literal, VariableForm};
+use super::destructure::with_rest;
+use super::statement::end;
+use super::types::{Ty, TypeIndex};
 use crate::Scalar;
 use crate::hir::{self, ExprKind};
 use crate::ir;
@@ -367,8 +365,8 @@ impl FunctionChecker<'_> {
     fn number_of(&self, e: &hir::Expr) -> Option<i128> {
         match &e.kind {
             ExprKind::Literal(at) => match self.literals[*at as usize] {
-                super::Literal::Integer(n, _) => i128::try_from(n).ok(),
-                super::Literal::Float(_) => None,
+                Literal::Integer(n, _) => i128::try_from(n).ok(),
+                Literal::Float(_) => None,
             },
             ExprKind::Unary(ir::Unary::Neg, operand) => Some(-self.number_of(operand)?),
             _ => None,

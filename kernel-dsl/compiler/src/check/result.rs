@@ -3,11 +3,9 @@
 //! A `Result` is an enum with data that every function can name. Functions of different crates
 //! share the enum, because its hash is a constant.
 
-use super::{
-    FunctionChecker,
-    environment::Environment,
-    types::{Ty, TypeIndex, UnknownKind},
-};
+use super::checker::{FunctionChecker, Literal};
+use super::environment::Environment;
+use super::types::{Ty, TypeIndex, UnknownKind};
 use crate::Scalar;
 use crate::hir::{
     self, Arm, Block, CallTrait, DerivedComparisons, EnumId, Expr, ExprKind, Intrinsic, Pattern, Root, StructId, TypeId,
@@ -101,7 +99,7 @@ impl FunctionChecker<'_> {
     }
 
     fn result_tag(&mut self, variant: usize, mark: SpanPair) -> Expr {
-        let kind = self.literal(super::Literal::Integer(variant as u128, mark));
+        let kind = self.literal(Literal::Integer(variant as u128, mark));
         Expr { kind, ty: TypeId(self.table.scalar(Scalar::I32).0), span: mark.span }
     }
 
@@ -141,7 +139,7 @@ impl FunctionChecker<'_> {
         let (found, failure) = (self.declare_temporary("found", value), self.declare_temporary("error", error));
         let (found_value, failure_value) = (at(ExprKind::Local(found), value), at(ExprKind::Local(failure), error));
         let is = |c: &mut Self, truth: bool| {
-            let literal = c.literal(super::Literal::Integer(u128::from(truth), mark));
+            let literal = c.literal(Literal::Integer(u128::from(truth), mark));
             at(literal, bool)
         };
         let intrinsic = |intrinsic, arguments| ExprKind::Intrinsic { intrinsic, arguments };

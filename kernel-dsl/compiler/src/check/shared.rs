@@ -1,9 +1,7 @@
 //! Arrays in shared memory: constructors, and methods that change the element type.
 
-use super::{
-    FunctionChecker,
-    types::{Ty, TypeIndex},
-};
+use super::checker::{FunctionChecker, Literal};
+use super::types::{Ty, TypeIndex};
 use crate::Scalar;
 use crate::hir::{self, CallTrait, Expr, ExprKind, Intrinsic, TypeId};
 use crate::language::{self, MAX_SHARED_RANK, SharedParameter};
@@ -133,7 +131,7 @@ impl FunctionChecker<'_> {
             }
         };
         let kind = match *self.table.get(size) {
-            Ty::Size(hir::Size::Known(n)) => self.literal(super::Literal::Integer(n.into(), mark)),
+            Ty::Size(hir::Size::Known(n)) => self.literal(Literal::Integer(n.into(), mark)),
             Ty::Size(hir::Size::Generic(i)) => ExprKind::Generic(i),
             _ => return (ExprKind::Tuple(Vec::new()), unit),
         };

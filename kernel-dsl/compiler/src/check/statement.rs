@@ -1,9 +1,7 @@
 //! Blocks, bindings and control flow.
 
-use super::{
-    FunctionChecker, LabeledConstruct, Loop,
-    types::{Ty, TypeIndex},
-};
+use super::checker::{FunctionChecker, LabeledConstruct, Loop};
+use super::types::{Ty, TypeIndex};
 use crate::Scalar;
 use crate::hir::{self, ExprKind, LabelId, Statement};
 use crate::syntax::{self, Pattern, SpanPair};

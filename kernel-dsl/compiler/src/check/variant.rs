@@ -3,10 +3,8 @@
 //! A value of an enum with data is a struct of its discriminant and the fields of all variants. The
 //! fields of the other variants are zero; passes remove those that nothing reads.
 
-use super::{
-    FunctionChecker,
-    types::{Ty, TypeIndex},
-};
+use super::checker::{FunctionChecker, Literal};
+use super::types::{Ty, TypeIndex};
 use crate::Scalar;
 use crate::hir::{EnumId, Expr, ExprKind, Pattern, TypeId};
 use crate::syntax::{self, Member, Path, SpanPair, TypeOrConst};
@@ -57,7 +55,7 @@ impl FunctionChecker<'_> {
 
     fn discriminant(&mut self, variant: EnumVariant, mark: SpanPair) -> Expr {
         let value = self.environment.items.enums[variant.of.0 as usize].variants[variant.index].value;
-        let kind = self.literal(super::Literal::Integer(u128::from(value as u32), mark));
+        let kind = self.literal(Literal::Integer(u128::from(value as u32), mark));
         Expr { kind, ty: TypeId(self.table.scalar(Scalar::I32).0), span: mark.span }
     }
 

@@ -1,6 +1,6 @@
 //! Types as the program writes them.
 
-use super::FunctionChecker;
+use super::checker::FunctionChecker;
 use super::types::{Ty, TypeIndex, UnknownKind};
 use crate::Scalar;
 use crate::hir::{self, Builtin, GenericKind, Root};

@@ -7,14 +7,15 @@
 //! ```text
 //! HIR ─┬─▶ exhaustive: the patterns of `match`, `let` and `for`
 //!      ├─▶ lints: arithmetic that certainly fails, which rustc denies
-//!      └─▶ graph ─▶ analysis: values that are missing, loans that are in use
+//!      └─▶ builder ─▶ graph ─▶ analysis: values that are missing, loans that are in use
 //! ```
 //!
-//! `graph` lists the accesses to variables in the order of evaluation. The analysis of loans is
+//! A graph has the accesses to variables in the order of evaluation. The analysis of loans is
 //! that of rustc (RFC 2094, non-lexical lifetimes): a loan lasts while a variable that may hold the
 //! reference is used later.
 
 mod analysis;
+mod builder;
 mod exhaustive;
 mod graph;
 mod lints;
@@ -28,7 +29,7 @@ use crate::hir::{Function, Items};
 /// `functions` are those of the program, which the function calls.
 pub fn check(function: &Function, functions: &[Function], items: &Items) -> Vec<Error> {
     let mut found = exhaustive::uncovered(function, items);
-    found.extend(analysis::mistakes(graph::GraphBuilder::graph(function, functions, items)));
+    found.extend(analysis::mistakes(builder::GraphBuilder::graph(function, functions, items)));
     found.extend(lints::denied(function));
     found.into_iter().map(|(span, message)| Error::at(&function.source, span, message)).collect()
 }

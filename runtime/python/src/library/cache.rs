@@ -2,8 +2,8 @@
 //! appends to the cache.
 
 use super::{AnyObject, Arrays, DeviceCall, Typed, unsupported};
-use crate::array::is_float;
 use crate::error;
+use crate::scalar::is_float;
 use half::{bf16, f16};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::{Element, Float, GenericArgument};

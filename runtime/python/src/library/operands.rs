@@ -1,7 +1,9 @@
 //! The arrays of a call as memory of the runtime, and the stream on which the call runs.
 
-use crate::array::{self, Foreign, Held, OpenCall, is_float, name_of};
+use crate::call::{self, OpenCall};
 use crate::device::On;
+use crate::foreign::{Foreign, Held};
+use crate::scalar::{is_float, name_of};
 use kernel_dsl::Element;
 use kernel_dsl::compiler::{ElementType, Scalar};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -26,16 +28,13 @@ pub(super) struct Arrays(Vec<(&'static str, Foreign)>);
 
 impl Arrays {
     pub(super) fn of(given: &[(&'static str, AnyObject<'_, '_>)]) -> PyResult<Arrays> {
-        let read = given.iter().map(|(name, object)| {
-            let array = Foreign::of(object, name)?;
-            Ok((*name, array.ok_or_else(|| PyTypeError::new_err(format!("`{name}` is not an array")))?))
-        });
+        let read = given.iter().map(|(name, object)| Ok((*name, Foreign::required(object, name)?)));
         Ok(Arrays(read.collect::<PyResult<_>>()?))
     }
 
     /// Opens the device of the arrays.
     pub(super) fn open<'py>(&self, py: Python<'py>, stream: Option<AnyObject<'_, 'py>>) -> PyResult<DeviceCall<'py>> {
-        let open = array::open(py, self.0.iter().map(|(name, array)| (*name, array)), stream)?;
+        let open = call::open(py, self.0.iter().map(|(name, array)| (*name, array)), stream)?;
         Ok(DeviceCall { py, open })
     }
 

@@ -1,7 +1,8 @@
 //! Quantized weights of linear layers, and products with them.
 
 use super::operands::{AnyObject, Arrays, DeviceCall, unsupported};
-use crate::array::{Array, OpenCall};
+use crate::array::Array;
+use crate::call::OpenCall;
 use crate::device::Where;
 use crate::error;
 use half::{bf16, f16};
