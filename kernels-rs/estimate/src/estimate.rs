@@ -197,6 +197,8 @@ pub struct Estimator {
     estimates: Lock<Vec<LaunchEstimate>>,
     error: Lock<Option<Error>>,
     /// Part of the model that is left out.
+    /// Whether launches are neither run nor estimated.
+    is_preparing: Lock<bool>,
     without: Lock<Option<ModelPart>>,
     /// Counted launches, by instance and extents, if they are kept.
     kept_counts: Lock<Option<KeptCounts>>,
@@ -224,8 +226,8 @@ impl Estimator {
         let target = target(&model);
         let ptxas = Ptxas::find().filter(|ptxas| ptxas.supports(target)).ok_or_else(|| missing("ptxas"))?;
         let nvdisasm = Nvdisasm::find(&ptxas).ok_or_else(|| missing("nvdisasm"))?;
-        let (codes, estimates, error, without, kept_counts) = Default::default();
-        Ok(Arc::new(Estimator { model, ptxas, nvdisasm, codes, estimates, error, without, kept_counts }))
+        let (codes, estimates, error, is_preparing, without, kept_counts) = Default::default();
+        Ok(Arc::new(Estimator { model, ptxas, nvdisasm, codes, estimates, error, is_preparing, without, kept_counts }))
     }
 
     /// Returns the model of the device.
@@ -245,12 +247,25 @@ impl Estimator {
     }
 
     /// Returns a device that estimates launches instead of running them, until the next call of
-    /// [`take`](Estimator::take). Memory keeps its contents.
+    /// Calls `prepare`, whose launches are neither run nor estimated: for example those that convert
+    /// operands.
+    pub fn without_launches<T>(&self, prepare: impl FnOnce() -> T) -> T {
+        *self.is_preparing.lock() = true;
+        let prepared = prepare();
+        *self.is_preparing.lock() = false;
+        prepared
+    }
+
+    /// [`take`](Estimator::take). New buffers are zeros, and the results of launches are
+    /// undefined.
     pub fn device(self: &Arc<Estimator>) -> Device {
         let facts = DeviceFacts { multiprocessors: self.model.device.multiprocessors.value as u32 };
         let estimator = self.clone();
         let handler = move |artifact: &'static Artifact, program: &Monomorphic, validated: &ValidatedArgs| {
             let mut error = estimator.error.lock();
+            if *estimator.is_preparing.lock() {
+                return Ok(());
+            }
             if error.is_none() {
                 match estimator.estimate(artifact, program, validated) {
                     Ok(estimate) => {

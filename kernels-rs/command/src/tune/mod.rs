@@ -264,9 +264,8 @@ impl<S: TunedCall> PlanCandidates<S> {
     fn estimate(&mut self, estimator: &Arc<Estimator>, shape: S, count: usize, budget: Duration) -> Result<(), Error> {
         let start = Instant::now();
         let device = estimator.device();
-        let operands = shape.operands(&device, OperandValues::Zeros)?;
-        // Launches that prepare the operands do not count.
-        estimator.take().map_err(Error::Estimate)?;
+        let operands = estimator.without_launches(|| shape.operands(&device, OperandValues::Zeros));
+        let operands = operands.map_err(Error::Device)?;
         let space = self.space();
         let all = &mut self.all;
         let others: Vec<usize> = (1..all.len()).collect();
@@ -384,7 +383,7 @@ impl TuneArgs {
         };
         let plans: Vec<S::Plan> = candidates.all.iter().map(|candidate| candidate.plan).collect();
         with_bar(limits.quick + limits.confirming, |bar| {
-            let operands = shape.operands(device, OperandValues::Drawn)?;
+            let operands = shape.operands(device, OperandValues::Drawn).map_err(Error::Device)?;
             PlanMeter::with(device, shape, &operands, &plans, bar, |meter| {
                 search(meter, &candidates.accepted(), &candidates.space(), 0, &limits)
             })
