@@ -2,6 +2,7 @@
 
 mod call;
 pub(crate) mod error;
+pub(crate) mod fill;
 mod gemm;
 mod meter;
 mod parzen;
