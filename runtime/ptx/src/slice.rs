@@ -4,9 +4,9 @@
 //! multiply-adds are not in the slice.
 //!
 //! The slice is an upper bound: it follows registers and state spaces, in any order of the
-//! instructions. The roots are guards, addresses, operands of barriers and of jumps, members of
-//! exchanges, and all operands of atomic operations, whose results decide when a warp yields. A
-//! load in the slice adds all stores to its state space, except a load of memory that no thread
+//! instructions. The roots are guards, addresses, operands of barriers and of jumps, and members of
+//! exchanges. All operands of atomic operations are roots too, because a warp yields by their
+//! results. A load in the slice adds all stores to its state space, except a load of memory that no thread
 //! may write during the launch.
 //!
 //! [`Program::observe`]: super::Program::observe
@@ -45,7 +45,7 @@ fn is_opaque(inst: &Inst) -> bool {
     }
 }
 
-/// The state spaces that an access may reach, without those that no kernel writes.
+/// Returns the state spaces that an access may reach, without those that no kernel writes.
 fn spaces(access: &MemoryAccess) -> u8 {
     match access.window {
         Window::Generic => GLOBAL | SHARED | LOCAL,

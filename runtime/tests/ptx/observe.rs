@@ -54,8 +54,7 @@ fn results_that_decide_nothing_are_not_computed() {
     assert_eq!(out, [u64::MAX; 64], "the products decide nothing");
 }
 
-/// Each body takes the number of rounds of its loop from a value that another thread, a state space
-/// or an exchange passes on.
+/// Checks loops whose number of rounds comes through another thread, a state space or an exchange.
 #[test]
 fn values_that_decide_jumps_are_computed() {
     let shared = ".shared .align 8 .b8 s[512];";
@@ -85,7 +84,7 @@ fn values_that_decide_jumps_are_computed() {
     }
 }
 
-/// Memory passes on the place of an access.
+/// Checks an access whose place comes through memory.
 #[test]
 fn values_that_decide_addresses_are_computed() {
     let body = "mad.wide.u32 %d3, %r0, 8, %d1; ld.global.nc.u32 %r1, [%d3]; st.global.u32 [%d2], %r1; \
