@@ -33,9 +33,10 @@ const FUEL: u64 = 1 << 26;
 const SHARING_BLOCKS: u64 = 48;
 const SHARING_INSTRUCTIONS: u64 = 1500;
 /// Sizes of the data of repeated launches, relative to the L2 cache. Up to the first, all data stay
-/// in the cache; from the second on, none do.
+/// in the cache; from the second on, none do. Data of 50 MB, 0.80 of the cache of an H200, were
+/// measured to come at the memory's rate.
 const L2_HELD: f64 = 0.65;
-const L2_GONE: f64 = 0.95;
+const L2_GONE: f64 = 0.8;
 
 /// Error that keeps a launch from being estimated.
 #[derive(Debug, thiserror::Error)]
@@ -196,9 +197,9 @@ pub struct Estimator {
     codes: Lock<HashMap<(String, Instance), Arc<InstanceCode>>>,
     estimates: Lock<Vec<LaunchEstimate>>,
     error: Lock<Option<Error>>,
-    /// Part of the model that is left out.
     /// Whether launches are neither run nor estimated.
     is_preparing: Lock<bool>,
+    /// Part of the model that is left out.
     without: Lock<Option<ModelPart>>,
     /// Counted launches, by instance and extents, if they are kept.
     kept_counts: Lock<Option<KeptCounts>>,
@@ -246,9 +247,8 @@ impl Estimator {
         self.kept_counts.lock().get_or_insert_default();
     }
 
-    /// Returns a device that estimates launches instead of running them, until the next call of
-    /// Calls `prepare`, whose launches are neither run nor estimated: for example those that convert
-    /// operands.
+    /// Calls `prepare`, whose launches are neither run nor estimated: for example those that
+    /// convert operands.
     pub fn without_launches<T>(&self, prepare: impl FnOnce() -> T) -> T {
         *self.is_preparing.lock() = true;
         let prepared = prepare();
@@ -256,16 +256,17 @@ impl Estimator {
         prepared
     }
 
+    /// Returns a device that estimates launches instead of running them, until the next call of
     /// [`take`](Estimator::take). New buffers are zeros, and the results of launches are
     /// undefined.
     pub fn device(self: &Arc<Estimator>) -> Device {
         let facts = DeviceFacts { multiprocessors: self.model.device.multiprocessors.value as u32 };
         let estimator = self.clone();
         let handler = move |artifact: &'static Artifact, program: &Monomorphic, validated: &ValidatedArgs| {
-            let mut error = estimator.error.lock();
             if *estimator.is_preparing.lock() {
                 return Ok(());
             }
+            let mut error = estimator.error.lock();
             if error.is_none() {
                 match estimator.estimate(artifact, program, validated) {
                     Ok(estimate) => {

@@ -6,8 +6,8 @@
 //! The slice is an upper bound: it follows registers and state spaces, in any order of the
 //! instructions. The roots are guards, addresses, operands of barriers and of jumps, and members of
 //! exchanges. All operands of atomic operations are roots too, because a warp yields by their
-//! results. A load in the slice adds all stores to its state space, except a load of memory that no thread
-//! may write during the launch.
+//! results. A load in the slice adds all stores to its state space, except a load of memory that no
+//! thread may write during the launch.
 //!
 //! [`Program::observe`]: super::Program::observe
 
