@@ -639,6 +639,25 @@ fn tune_estimates_teams_for_rows() {
     assert_eq!(report["winner"], report[if is_replaced { "best" } else { "incumbent" }]);
 }
 
+/// Writes a table in which a plan that spills is the one in use.
+#[test]
+fn tune_writes_an_estimated_plan_instead_of_an_estimated_one_only() {
+    let path = std::env::temp_dir().join(format!("kernels-tuned-{}.txt", std::process::id()));
+    let arguments = ["tune", "rows", "--case", "100x2048, rms norm", "--device", "gtx1080", "--candidates", "2"];
+    let arguments = [&arguments[..], &["--json", "--write", path.to_str().unwrap()]].concat();
+    for (evidence, is_replaced) in [("faster: a measurement", false), ("an estimate, not a measurement: 0.5 ×", true)]
+    {
+        std::fs::write(&path, format!("GeForce GTX 1080 | 100x2048 | rms norm | team 1024 48 | {evidence}\n")).unwrap();
+        if lacks_tools(&kernels(&arguments)) {
+            break;
+        }
+        let table = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(table.contains("team 1024 48 |"), !is_replaced, "{table}");
+        assert_eq!(table.contains("| an estimate, not a measurement: 0."), is_replaced, "{table}");
+    }
+    std::fs::remove_file(&path).unwrap();
+}
+
 /// Compiles the most used kernels ahead of their use. Nothing is compiled for the CPU.
 #[test]
 fn cache_fill_names_the_most_used_kernels() {

@@ -21,7 +21,7 @@ const LOCAL: u8 = 4;
 /// Returns whether each instruction must be executed, so that all accesses and all jumps are those
 /// of the whole kernel.
 pub(super) fn deciding(code: &Code) -> Vec<bool> {
-    let mut slice = Slice { registers: vec![false; code.sizes.ids as usize], spaces: 0, has_grown: true };
+    let mut slice = ProgramSlice { registers: vec![false; code.sizes.ids as usize], spaces: 0, has_grown: true };
     if code.has_carry || code.stack.is_some() || !code.routines.is_empty() || code.insts.iter().any(is_opaque) {
         return vec![true; code.insts.len()];
     }
@@ -57,14 +57,14 @@ fn spaces(access: &MemoryAccess) -> u8 {
 }
 
 /// Registers and state spaces whose contents matter.
-struct Slice {
+struct ProgramSlice {
     /// By the index of the register's state.
     registers: Vec<bool>,
     spaces: u8,
     has_grown: bool,
 }
 
-impl Slice {
+impl ProgramSlice {
     fn add_register(&mut self, id: u32) {
         let is_known = std::mem::replace(&mut self.registers[id as usize], true);
         self.has_grown |= !is_known;

@@ -169,6 +169,8 @@ struct TuneReport {
     is_budget_spent: bool,
     /// Whether the table got a new line.
     is_written: bool,
+    /// Whether the table keeps a measured plan, which an estimate does not replace.
+    is_measured_plan_kept: bool,
     /// Evidence for the winner in a line of a table.
     evidence: String,
 }
@@ -363,8 +365,8 @@ impl TuneArgs {
             let number = winner(&candidates, &result);
             let tuned = TunedPlan { plan: candidates.all[number].plan, evidence: report.evidence.clone() };
             let is_measured = table.entry(&name, shape).is_some_and(|known| !known.is_estimate());
-            // An estimate does not replace a measured plan.
-            if !(tuned.is_estimate() && is_measured) {
+            report.is_measured_plan_kept = tuned.is_estimate() && is_measured;
+            if !report.is_measured_plan_kept {
                 table.insert(&name, shape, tuned).map_err(|why| TuneError::Plan { why })?;
                 fs::write(path, table.to_string()).map_err(|source| Error::Save { path: path.clone(), source })?;
                 report.is_written = true;
@@ -488,6 +490,7 @@ impl TuneReport {
             confirmation: result.confirmation,
             is_budget_spent: result.is_budget_spent,
             is_written: false,
+            is_measured_plan_kept: false,
             evidence,
         }
     }
@@ -541,6 +544,9 @@ impl TuneReport {
             )?,
             (None, true) => writeln!(out, "no other plan is faster; {} stays", self.incumbent)?,
             (None, false) => writeln!(out, "{}: {}", self.winner, self.evidence)?,
+        }
+        if let (true, Some(path)) = (self.is_measured_plan_kept, table) {
+            writeln!(out, "{} keeps its measured plan, which an estimate does not replace", path.display())?;
         }
         if let (true, Some(path)) = (self.is_written, table) {
             writeln!(out, "added to {}; {} takes the table", path.display(), self.setter)?;
