@@ -2,7 +2,9 @@
 //!
 //! The driver compiles a kernel for its GPU at the first launch of an instance, which takes from
 //! milliseconds to a second. [`preload_most_used`] moves this time to the start of a program, and
-//! compiles several kernels at once.
+//! compiles several kernels at once. A program calls it with its own work: no call of the library
+//! does, because only the program knows what it launches. The command `kernels cache fill` calls it
+//! with typical work; the driver then keeps the machine code for later programs.
 
 use crate::Queue;
 use kernel_dsl::compiler::hir::Constant;

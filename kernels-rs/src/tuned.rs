@@ -1,5 +1,8 @@
-//! Tables of measured plans, by device and shape. A table is a text file that people can read and
-//! review: `kernels tune CALL --write FILE` writes it, and the call's dispatch reads it.
+//! Tables of plans, by device and shape. A table is a text file that people can read and review:
+//! `kernels tune CALL --write FILE` writes it, and the call's dispatch reads it.
+//!
+//! The plans are measured on the device. For a device that is not there, a plan can be estimated,
+//! and its evidence says so. Dispatch reads such a line too, until a measured one replaces it.
 //!
 //! A line of a table has a device, the extents of a shape, its layout or format, a plan, and the
 //! evidence. [`Gemm::tuned`](crate::gemm::Gemm::tuned),
@@ -51,10 +54,21 @@ pub struct TunedPlan<P> {
     pub evidence: String,
 }
 
+impl<P> TunedPlan<P> {
+    /// The beginning of the evidence of a plan that was estimated.
+    pub const ESTIMATE: &'static str = "an estimate, not a measurement";
+
+    /// Returns whether the plan was estimated and not measured.
+    #[must_use]
+    pub fn is_estimate(&self) -> bool {
+        self.evidence.starts_with(Self::ESTIMATE)
+    }
+}
+
 /// The devices that have a plan for a shape, with these plans.
 type DevicePlans<P> = Vec<(String, TunedPlan<P>)>;
 
-/// Measured plans by device and shape.
+/// Plans by device and shape.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TunedPlans<S: TunableShape> {
     /// The devices of each shape. Few devices have one shape, so that a list is short.
@@ -140,9 +154,21 @@ impl<S: TunableShape> TunedPlans<S> {
     /// Returns the plan of a device, by the driver's name, for a shape, if there is one.
     #[must_use]
     pub fn plan(&self, device: &str, shape: S) -> Option<S::Plan> {
+        self.entry(device, shape).map(|tuned| tuned.plan)
+    }
+
+    /// Returns the plan of a device, by the driver's name, for a shape with its evidence, if there
+    /// is one.
+    #[must_use]
+    pub fn entry(&self, device: &str, shape: S) -> Option<&TunedPlan<S::Plan>> {
         let devices = self.plans.get(&shape)?;
         let found = devices.iter().find(|(name, _)| known_name(name) == known_name(device));
-        found.map(|(_, tuned)| tuned.plan)
+        found.map(|(_, tuned)| tuned)
+    }
+
+    /// Returns the shapes that have a plan for a device, by the driver's name.
+    pub fn shapes(&self, device: &str) -> impl Iterator<Item = S> {
+        self.plans.keys().copied().filter(move |shape| self.plan(device, *shape).is_some())
     }
 
     /// Returns whether there is no plan.

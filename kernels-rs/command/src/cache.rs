@@ -1,4 +1,4 @@
-//! `kernels cache`: the disk cache of compiled kernels.
+//! `kernels cache`: the disk cache of compiled kernels, and kernels that are compiled ahead of use.
 
 use crate::error::{CommandOutcome, Error};
 use crate::output::json;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Shows or clears the disk cache of compiled kernels
+/// Shows, fills or clears the disk cache of compiled kernels
 ///
 /// PTX of instances that are compiled at run time is kept between runs. The variable KERNELS_CACHE
 /// names the folder, or `off` disables the cache; KERNELS_CACHE_LIMIT sets the maximum size in MiB.
@@ -25,6 +25,13 @@ pub(super) struct CacheArgs {
 enum Action {
     /// Remove all cached kernels
     Clear,
+    /// Compile the library's most used kernels for a GPU ahead of their use
+    ///
+    /// The driver keeps the machine code in its own cache, where later programs find it. The
+    /// launches of typical work are counted and not run: a layer of a model, a product, a softmax,
+    /// and the shapes that are tuned for the device.
+    #[cfg(feature = "library")]
+    Fill(crate::tune::fill::FillArgs),
 }
 
 #[derive(Serialize)]
@@ -37,6 +44,10 @@ struct CacheReport {
 
 impl CacheArgs {
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<CommandOutcome, Error> {
+        #[cfg(feature = "library")]
+        if let Some(Action::Fill(fill)) = &self.action {
+            return fill.run(self.json, out);
+        }
         let Some(store) = Store::of_environment() else {
             match self.json {
                 true => json(out, &None::<CacheReport>)?,

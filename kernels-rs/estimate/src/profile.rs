@@ -56,9 +56,9 @@ pub struct BlockCounts {
 #[derive(Clone, Copy, Debug, Default)]
 struct SectorHistory {
     /// Number of the block that touched the sector last; 0 is none.
-    block: u64,
-    /// Number of sectors that the block had fetched by then.
-    fetched: u64,
+    block: u32,
+    /// Number of sectors that the block had fetched by then, modulo 2^32.
+    fetched: u32,
     of_block: SectorUse,
     of_all: SectorUse,
 }
@@ -96,7 +96,8 @@ pub struct Counter {
     /// Sectors that the block's part of the L1 cache holds.
     l1_sectors: u64,
     touched: HashMap<u64, SectorHistory, BuildHasherDefault<Multiplied>>,
-    fetched: u64,
+    /// Number of sectors that the block has fetched, modulo 2^32.
+    fetched: u32,
 }
 
 impl Counter {
@@ -130,19 +131,19 @@ impl Counter {
                 last = sector;
                 sectors += 1;
                 let history = self.touched.entry(sector).or_default();
-                let is_new = history.block != self.counts.blocks;
+                let is_new = history.block != self.counts.blocks as u32;
                 if is_new {
                     self.counts.sectors_of_blocks += 1;
                     history.of_block = SectorUse::None;
                 }
                 self.counts.updated_of_blocks += u64::from(history.of_block.record(kind));
                 self.counts.updated_together += u64::from(history.of_all.record(kind));
-                if !is_new && loads && self.fetched - history.fetched < self.l1_sectors {
+                if !is_new && loads && u64::from(self.fetched.wrapping_sub(history.fetched)) < self.l1_sectors {
                     continue;
                 }
                 missed += 1;
-                self.fetched += 1;
-                (history.block, history.fetched) = (self.counts.blocks, self.fetched);
+                self.fetched = self.fetched.wrapping_add(1);
+                (history.block, history.fetched) = (self.counts.blocks as u32, self.fetched);
             }
         }
         (sectors, missed)
@@ -154,18 +155,36 @@ impl Counter {
 /// loaded bank.
 fn shared_cycles(addresses: &[u64], bytes: u64) -> u64 {
     let lanes = (LANES as u64 * BANK / bytes.max(BANK)) as usize;
-    let group = |group: &[u64]| {
-        let mut words: Vec<u64> = Vec::with_capacity(LANES);
-        for address in group {
-            words.extend(address / BANK..=(address + bytes - 1) / BANK);
-        }
-        words.sort_unstable();
-        words.dedup();
-        let mut load = [0u64; BANKS as usize];
-        words.iter().for_each(|word| load[(word % BANKS) as usize] += 1);
-        load.into_iter().max().unwrap_or(1)
-    };
+    let group = |group: &[u64]| if has_conflicts(group, bytes) { most_words_of_a_bank(group, bytes) } else { 1 };
     addresses.chunks(lanes.max(1)).map(group).sum()
+}
+
+/// Returns whether two different words are in one bank. Most requests have no conflict.
+fn has_conflicts(addresses: &[u64], bytes: u64) -> bool {
+    // No word has this number.
+    let mut of_banks = [u64::MAX; BANKS as usize];
+    for address in addresses {
+        for word in address / BANK..(address + bytes).div_ceil(BANK) {
+            let known = std::mem::replace(&mut of_banks[(word % BANKS) as usize], word);
+            if known != u64::MAX && known != word {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// Returns the number of different words in the bank that has the most.
+fn most_words_of_a_bank(addresses: &[u64], bytes: u64) -> u64 {
+    let mut words: Vec<u64> = Vec::with_capacity(2 * LANES);
+    for address in addresses {
+        words.extend(address / BANK..(address + bytes).div_ceil(BANK));
+    }
+    words.sort_unstable();
+    words.dedup();
+    let mut load = [0; BANKS as usize];
+    words.iter().for_each(|word| load[(word % BANKS) as usize] += 1);
+    load.into_iter().max().unwrap_or(1)
 }
 
 impl InstructionObserver for Counter {

@@ -267,6 +267,8 @@ struct MultiprocessorSimulation<'a> {
     /// For each scheduler, the cycle from which it may issue, and from which each unit is free.
     free: Vec<f64>,
     units: Vec<[f64; 11]>,
+    /// Cycles of busy units, summed over schedulers.
+    unit_cycles: [f64; 11],
     /// Cycle from which loads and stores, the L2 cache and the memory are free.
     queue: f64,
     l2: f64,
@@ -297,6 +299,7 @@ impl<'a> MultiprocessorSimulation<'a> {
             schedulers,
             free: vec![0.0; schedulers],
             units: vec![[0.0; 11]; schedulers],
+            unit_cycles: [0.0; 11],
             queue: 0.0,
             l2: 0.0,
             dram: 0.0,
@@ -397,6 +400,7 @@ impl<'a> MultiprocessorSimulation<'a> {
         }
         let end = self.now.max(self.queue).max(self.l2).max(self.dram);
         self.out.simulated_cycles = self.now.max(1.0);
+        self.out.unit_cycles = self.ops.iter().map(|op| (op.unit, self.unit_cycles[op.unit as usize])).collect();
         self.out.cycles = match half {
             Some((cycle, issues)) if self.warps.iter().any(|warp| warp.at.is_some()) => {
                 // The number of instructions of all warps, by the counts.
@@ -450,7 +454,7 @@ impl<'a> MultiprocessorSimulation<'a> {
             let interval = self.model.interval(op.unit);
             let unit = &mut self.units[scheduler][op.unit as usize];
             *unit = unit.max(self.now) + interval;
-            *self.out.unit_cycles.entry(op.unit).or_default() += interval;
+            self.unit_cycles[op.unit as usize] += interval;
             slot += f64::from(op.bank_conflicts);
             self.issues += 1;
             self.effect(number, &op);

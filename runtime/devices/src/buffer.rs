@@ -252,8 +252,15 @@ impl Device {
     /// If the size in bytes overflows, or the device is out of memory or lost.
     pub fn zeros<T: Element>(&self, len: usize) -> Result<DeviceBuffer<T>> {
         let mut buffer = DeviceBuffer::new(self, len)?;
-        buffer.raw.fill(0)?;
+        if !self.allocates_zeros() {
+            buffer.raw.fill(0)?;
+        }
         Ok(buffer)
+    }
+
+    /// Returns whether new buffers are zeros before anything writes them.
+    fn allocates_zeros(&self) -> bool {
+        matches!(self.backend(), Backend::Cpu(cpu) if cpu.allocates_zeros())
     }
 
     /// Allocates a buffer of `len` uninitialized elements. On a GPU the memory keeps its former
@@ -267,7 +274,7 @@ impl Device {
     /// If the size in bytes overflows, or the device is out of memory or lost.
     pub fn alloc<T: Element>(&self, len: usize) -> Result<DeviceBuffer<T>> {
         let mut buffer = DeviceBuffer::new(self, len)?;
-        if let Backend::Cpu(_) = self.backend() {
+        if let (Backend::Cpu(_), false) = (self.backend(), self.allocates_zeros()) {
             buffer.raw.fill(0xff)?;
             HOST.add_buffer(buffer.raw.address(), buffer.raw.bytes());
         }

@@ -82,10 +82,17 @@ impl Cpu {
         }
     }
 
-    /// Passes all launches to `handler` instead of the interpreter.
+    /// Passes all launches to `handler` instead of the interpreter. Each buffer becomes a separate
+    /// allocation of zeros, which the system provides without writing them: operands of gigabytes
+    /// then take no time.
     pub fn with_handler(mut self, handler: Box<LaunchHandler>) -> Cpu {
-        self.handler = Some(handler);
+        (self.handler, self.memory) = (Some(handler), DevicePool::uncached());
         self
+    }
+
+    /// Returns whether new buffers are zeros.
+    pub fn allocates_zeros(&self) -> bool {
+        self.handler.is_some()
     }
 
     /// Returns the facts for launch expressions and plans.

@@ -146,7 +146,7 @@ impl Device {
     }
 
     /// Returns a CPU device with other facts. Each launch is only passed to `handler`: no
-    /// interpreter runs the kernel.
+    /// interpreter runs the kernel. New buffers are zeros, also those of [`alloc`](Device::alloc).
     #[doc(hidden)]
     pub fn cpu_with_handler(facts: DeviceFacts, handler: Box<LaunchHandler>) -> Device {
         Device::new(Backend::Cpu(Box::new(Cpu::with_facts(facts).with_handler(handler))), None)

@@ -54,6 +54,8 @@ pub struct Code {
     pub allocates: bool,
     /// Whether the kernel has loads that [`MemoryAccess::read_only`] describes.
     pub has_read_only_loads: bool,
+    /// Whether instructions pass a carry to others. [`Inst::reads`] does not state it.
+    pub has_carry: bool,
 }
 
 impl Code {

@@ -131,6 +131,7 @@ mod rows;
 mod run;
 mod sample;
 mod service;
+mod slice;
 mod structure;
 pub mod texture;
 mod touched;

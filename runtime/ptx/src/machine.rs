@@ -131,6 +131,8 @@ pub struct Machine<'p, 'm> {
     pub races: Option<Box<RaceHistory>>,
     /// The observer of the executed instructions, if there is one.
     pub observer: Option<&'m mut (dyn InstructionObserver + 'm)>,
+    /// Whether each instruction must be executed if there is an observer.
+    pub deciding: &'p [bool],
 }
 
 /// The state of a barrier.
@@ -181,6 +183,7 @@ impl<'p, 'm> Machine<'p, 'm> {
             races: (options.races && options.checks.enables_races())
                 .then(|| Box::new(RaceHistory::new(program.code.has_read_only_loads))),
             observer: None,
+            deciding: &[],
         }
     }
 

@@ -8,6 +8,7 @@ use super::machine::Machine;
 use super::memory::{Lookup, window_base, window_of};
 use super::program::Program;
 use super::registers::LANES;
+use super::slice::deciding;
 use super::warp::Warp;
 use std::sync::Arc;
 
@@ -68,6 +69,9 @@ impl Program {
     /// Runs the given blocks of a launch, without checks, and passes every instruction to
     /// `observer`. `blocks` are linear indices; x varies fastest.
     ///
+    /// Results that decide no address and no jump are not computed (`slice`). So memory does not
+    /// have the results of the launch afterwards.
+    ///
     /// # Errors
     /// Returns an error if the launch does not fit the entry.
     pub fn observe<'m>(
@@ -84,6 +88,7 @@ impl Program {
         let setting = self.setting(grid, Lookup::Number, Arc::default(), parameters)?;
         let mut machine = Machine::new(self, &setting, all, Options { checks: Checks::Values, ..options });
         machine.observer = Some(observer);
+        machine.deciding = self.deciding.get_or_init(|| deciding(&self.code));
         machine.run(blocks);
         Ok(machine.outcome(self.globals.len()))
     }

@@ -6,6 +6,7 @@ use kernel_dsl_compiler::Target;
 use kernel_dsl_compiler::ptx::Parameter;
 use runtime_simt::report::{CodeLocation, PtxInstruction, Sites};
 use runtime_simt::{Check, Severity};
+use std::sync::OnceLock;
 
 /// One entry of a module, ready to run.
 #[derive(Debug)]
@@ -20,6 +21,8 @@ pub struct Program {
     pub(super) parameters: Vec<Parameter>,
     pub(super) required_threads: Option<[u32; 3]>,
     pub(super) max_threads: Option<[u32; 3]>,
+    /// Whether an observed launch must execute each instruction; found at the first such launch.
+    pub(super) deciding: OnceLock<Vec<bool>>,
 }
 
 impl Program {

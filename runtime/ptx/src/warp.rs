@@ -127,6 +127,14 @@ impl Machine<'_, '_> {
             self.statistics.thread_instructions += u64::from(mask.count_ones());
             if HAS_OBSERVER {
                 self.observe(warp, inst, mask);
+                if !self.deciding[warp.flow.pc as usize] {
+                    if let InstructionKind::Store(_) = inst.kind {
+                        // Other warps may poll what a store changes.
+                        self.polls = 0;
+                    }
+                    warp.flow.pc += 1;
+                    continue;
+                }
             }
             match &inst.kind {
                 InstructionKind::Compute { body, follows, reason } => {

@@ -279,3 +279,17 @@ fn adopted_memory_is_used_in_place() {
     drop(buffer);
     assert_eq!((Arc::strong_count(&owner), &owner[..]), (1, &[4.0, 5.0, 6.0][..]));
 }
+
+/// Checks that new buffers of a device with a handler of launches are zeros, whatever an earlier
+/// buffer had at the same address.
+#[test]
+fn a_device_with_a_handler_allocates_zeros() {
+    let device = Device::cpu_with_handler(Device::cpu().facts(), Box::new(|_, _, _| Ok(())));
+    for len in [1, 1000, 1 << 20] {
+        drop(device.upload(&vec![7u32; len]).unwrap());
+        for buffer in [device.zeros::<u32>(len).unwrap(), device.alloc(len).unwrap()] {
+            assert!(buffer.download().unwrap().iter().all(|element| *element == 0));
+        }
+    }
+    assert_eq!(device.memory().in_use, 0);
+}

@@ -105,15 +105,18 @@ impl Run {
     /// Runs a decoded program.
     pub fn launch(&self, program: &Program, out: usize, input: &[u64]) -> (Outcome, Vec<u64>) {
         let mut words = vec![u64::MAX; out];
-        let launch = Launch {
+        let outcome = program.run(self.arguments(&mut words, input)).unwrap_or_else(|e| panic!("{e}"));
+        (outcome, words)
+    }
+
+    /// Returns the launch of a program with these words as `out` and `in`.
+    pub fn arguments<'m>(&self, out: &'m mut [u64], input: &'m [u64]) -> Launch<'m> {
+        Launch {
             grid: [self.blocks, 1, 1],
             block: [self.threads, 1, 1],
             dynamic_shared: self.dynamic_shared,
             buffers: vec![
-                BufferArgument {
-                    name: "out".into(),
-                    bytes: ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(&mut words)),
-                },
+                BufferArgument { name: "out".into(), bytes: ArgumentBytes::Exclusive(bytemuck::cast_slice_mut(out)) },
                 BufferArgument { name: "in".into(), bytes: ArgumentBytes::Shared(bytemuck::cast_slice(input)) },
             ],
             parameters: vec![
@@ -121,9 +124,7 @@ impl Run {
                 ParameterValue::Address { buffer: 1, offset: 0 },
             ],
             options: self.options,
-        };
-        let outcome = program.run(launch).unwrap_or_else(|e| panic!("{e}"));
-        (outcome, words)
+        }
     }
 
     /// Runs a text that must have no findings, and returns `out`.

@@ -16,6 +16,7 @@ mod kit;
 mod launch;
 mod memory;
 mod nvrtc;
+mod observe;
 mod others;
 mod parallel;
 mod programs;

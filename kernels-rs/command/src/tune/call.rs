@@ -1,11 +1,10 @@
 //! The calls whose plans are tuned. The operands of a call hold the inputs and the result of one
 //! shape, and compute a reference in f64.
 
-use crate::error::Error;
 use kernels_rs::Queue;
 use kernels_rs::tuned::TunableShape;
-use runtime::Device;
 use runtime::testing::Random;
+use runtime::{Device, DeviceBuffer};
 
 /// Unit roundoff of `f32`.
 pub(super) const ROUNDOFF: f64 = 1.0 / (1 << 24) as f64;
@@ -25,8 +24,8 @@ pub(super) trait TunedCall: TunableShape {
     /// The first is the one in use if there is no table.
     fn ranked(self, multiprocessors: u32) -> Vec<Self::Plan>;
 
-    /// Creates operands on a device.
-    fn operands(self, device: &Device, values: OperandValues) -> Result<Self::Operands, Error>;
+    /// Creates operands on a queue's device. The queue converts weights.
+    fn operands(self, on: &impl Queue, values: OperandValues) -> runtime::Result<Self::Operands>;
 
     /// Returns the number of floating-point operations, or of those of integers instead; 0 if
     /// memory limits the call.
@@ -46,11 +45,21 @@ pub(super) enum OperandValues {
 }
 
 impl OperandValues {
-    /// Returns the next `count` numbers.
-    pub fn numbers(self, random: &mut Random, count: usize) -> Vec<f32> {
+    /// Returns the next `count` numbers, and a buffer with them. Estimates need no reference, so
+    /// that the host has no zeros.
+    pub fn uploaded(
+        self,
+        device: &Device,
+        random: &mut Random,
+        count: usize,
+    ) -> runtime::Result<(Vec<f32>, DeviceBuffer<f32>)> {
         match self {
-            OperandValues::Zeros => vec![0.0; count],
-            OperandValues::Drawn => random.values(count),
+            OperandValues::Zeros => Ok((Vec::new(), device.zeros(count)?)),
+            OperandValues::Drawn => {
+                let numbers: Vec<f32> = random.values(count);
+                let uploaded = device.upload(&numbers)?;
+                Ok((numbers, uploaded))
+            }
         }
     }
 }

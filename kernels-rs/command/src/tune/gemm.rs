@@ -2,7 +2,6 @@
 
 use super::call::{CallOperands, CallReference, OperandValues, ROUNDOFF, TunedCall};
 use crate::bench::typical::PRODUCT_FLOP_PER_NS;
-use crate::error::Error;
 use kernels_rs::Queue;
 use kernels_rs::gemm::plan::{GemmPlan, ranked};
 use kernels_rs::gemm::{Gemm, GemmCosts, ProductShape};
@@ -28,13 +27,13 @@ impl TunedCall for ProductShape {
         plans.into_iter().map(|(_, plan)| plan).collect()
     }
 
-    fn operands(self, device: &Device, values: OperandValues) -> Result<ProductOperands, Error> {
+    fn operands(self, on: &impl Queue, values: OperandValues) -> runtime::Result<ProductOperands> {
         let ProductShape { batch, m, n, k, .. } = self;
         let mut random = Random::new(1);
-        let mut numbers = |count| values.numbers(&mut random, count);
-        let (host_a, host_b) = (numbers(batch * m * k), numbers(batch * k * n));
-        let (a, b) = (device.upload(&host_a).map_err(Error::Device)?, device.upload(&host_b).map_err(Error::Device)?);
-        let c = RefCell::new(device.zeros(batch * m * n).map_err(Error::Device)?);
+        let device = on.device();
+        let mut uploaded = |count| values.uploaded(device, &mut random, count);
+        let ((host_a, a), (host_b, b)) = (uploaded(batch * m * k)?, uploaded(batch * k * n)?);
+        let c = RefCell::new(device.zeros(batch * m * n)?);
         Ok(ProductOperands { shape: self, host_a, host_b, a, b, c })
     }
 

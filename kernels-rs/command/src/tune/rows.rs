@@ -2,7 +2,6 @@
 
 use super::call::{CallOperands, CallReference, OperandValues, ROUNDOFF, TunedCall};
 use crate::bench::typical::BYTES_PER_NS;
-use crate::error::Error;
 use kernels_rs::Queue;
 use kernels_rs::rowwise::{Norm, RowKernel, RowsShape, Softmax, Team};
 use runtime::testing::{Random, on_every_core};
@@ -27,13 +26,12 @@ impl TunedCall for RowsShape {
         RowsShape::ranked(self, multiprocessors)
     }
 
-    fn operands(self, device: &Device, values: OperandValues) -> Result<RowOperands, Error> {
+    fn operands(self, on: &impl Queue, values: OperandValues) -> runtime::Result<RowOperands> {
         let mut random = Random::new(1);
-        let mut numbers = |count| values.numbers(&mut random, count);
-        let (host_x, host_weight) = (numbers(self.rows * self.cols), numbers(self.cols));
-        let upload = |numbers: &[f32]| device.upload(numbers).map_err(Error::Device);
-        let (x, weight) = (upload(&host_x)?, upload(&host_weight)?);
-        let y = RefCell::new(device.zeros(self.rows * self.cols).map_err(Error::Device)?);
+        let device = on.device();
+        let mut uploaded = |count| values.uploaded(device, &mut random, count);
+        let ((host_x, x), (host_weight, weight)) = (uploaded(self.rows * self.cols)?, uploaded(self.cols)?);
+        let y = RefCell::new(device.zeros(self.rows * self.cols)?);
         Ok(RowOperands { shape: self, host_x, host_weight, x, weight, y })
     }
 
@@ -71,7 +69,7 @@ impl CallOperands for RowOperands {
     }
 
     fn overwrite_result(&self, device: &Device) -> runtime::Result<()> {
-        *self.y.borrow_mut() = device.upload(&vec![f32::NAN; self.host_x.len()])?;
+        *self.y.borrow_mut() = device.upload(&vec![f32::NAN; self.shape.rows * self.shape.cols])?;
         Ok(())
     }
 

@@ -2,11 +2,10 @@
 
 use super::call::{CallOperands, CallReference, OperandValues, ROUNDOFF, TunedCall};
 use crate::bench::typical::{BYTES_PER_NS, COLD_BYTES, DP4A_OPERATIONS_PER_NS};
-use crate::error::Error;
 use kernels_rs::Queue;
 use kernels_rs::gemm::epilogue::Identity;
 use kernels_rs::quant::plan::{QuantCosts, QuantExtents, QuantPlan, ranked};
-use kernels_rs::quant::{WeightedShape, Weights};
+use kernels_rs::quant::{Format, WeightedShape, Weights};
 use runtime::testing::{Random, on_every_core};
 use runtime::{Device, DeviceBuffer};
 use std::cell::{Cell, RefCell};
@@ -32,12 +31,12 @@ impl TunedCall for WeightedShape {
         ranked(&QuantCosts::P40, format, QuantExtents { rows: m, cols: n, k }, multiprocessors as usize)
     }
 
-    fn operands(self, device: &Device, values: OperandValues) -> Result<WeightedOperands, Error> {
+    fn operands(self, on: &impl Queue, values: OperandValues) -> runtime::Result<WeightedOperands> {
         let copies = match values {
             OperandValues::Zeros => 1,
             OperandValues::Drawn => COLD_BYTES.div_ceil(weight_bytes(self).max(1)).min(MAX_COPIES),
         };
-        WeightedOperands::new(device, self, values, copies).map_err(Error::Device)
+        WeightedOperands::new(on, self, values, copies)
     }
 
     fn operations(self) -> f64 {
@@ -72,33 +71,62 @@ pub(super) struct WeightedOperands {
 impl WeightedOperands {
     /// Creates operands with `copies` equal weights.
     pub fn new(
-        device: &Device,
+        on: &impl Queue,
         shape: WeightedShape,
         values: OperandValues,
         copies: usize,
     ) -> runtime::Result<WeightedOperands> {
-        let WeightedShape { m, n, k, format } = shape;
+        let device = on.device();
+        let WeightedShape { m, n, k, .. } = shape;
         let mut random = Random::new(1);
-        let mut numbers = |count| values.numbers(&mut random, count);
-        let (host_x, host_w): (Vec<f32>, Vec<f32>) = (numbers(m * k), numbers(n * k));
-        let (host_w, weights): (_, runtime::Result<Vec<Weights>>) = match format.quantize(&host_w) {
-            Some(blocks) => {
-                let (file, [numbers, bytes]) = (device.upload(&blocks)?, format.block());
-                let file = file.view([n, k / numbers * bytes])?;
-                let weights = (0..copies).map(|_| Weights::from_blocks(device, format, &file)).collect();
-                (format.dequantize(&blocks).unwrap_or_default(), weights)
-            }
-            None => {
-                let bytes: Vec<i8> = host_w.iter().map(|w| (w * 64.0) as i8).collect();
-                let rows = device.upload(&bytes)?;
-                let rows = rows.view([n, k])?;
-                let one = |_| Weights::from_rows(device, &rows, device.upload(&vec![BYTE_SCALE; n])?);
-                (bytes.iter().map(|q| f32::from(*q) * BYTE_SCALE).collect(), (0..copies).map(one).collect())
+        let (host_x, x) = values.uploaded(device, &mut random, m * k)?;
+        let (host_w, weights) = match values {
+            OperandValues::Zeros => (Vec::new(), vec![zero_weights(on, shape)?]),
+            OperandValues::Drawn => {
+                let numbers: Vec<f32> = random.values(n * k);
+                quantized_weights(on, shape, &numbers, copies)?
             }
         };
-        let (x, y) = (device.upload(&host_x)?, RefCell::new(device.zeros(m * n)?));
-        Ok(WeightedOperands { shape, host_x, host_w, x, weights: weights?, next: Cell::new(0), y })
+        let y = RefCell::new(device.zeros(m * n)?);
+        Ok(WeightedOperands { shape, host_x, host_w, x, weights, next: Cell::new(0), y })
     }
+}
+
+/// Makes weights of zeros, without numbers on the host.
+fn zero_weights(on: &impl Queue, shape: WeightedShape) -> runtime::Result<Weights> {
+    let (WeightedShape { n, k, format, .. }, device) = (shape, on.device());
+    if format == Format::Int8 {
+        return Weights::from_rows(on, &device.zeros(n * k)?.view([n, k])?, device.zeros(n)?);
+    }
+    let [numbers, bytes] = format.block();
+    let row = k / numbers * bytes;
+    Weights::from_blocks(on, format, &device.zeros(n * row)?.view([n, row])?)
+}
+
+/// Quantizes numbers. Returns the numbers that the weights have, and `copies` equal weights.
+fn quantized_weights(
+    on: &impl Queue,
+    shape: WeightedShape,
+    numbers: &[f32],
+    copies: usize,
+) -> runtime::Result<(Vec<f32>, Vec<Weights>)> {
+    let (WeightedShape { n, k, format, .. }, device) = (shape, on.device());
+    let (host_w, weights): (_, runtime::Result<Vec<Weights>>) = match format.quantize(numbers) {
+        Some(blocks) => {
+            let (file, [numbers, bytes]) = (device.upload(&blocks)?, format.block());
+            let file = file.view([n, k / numbers * bytes])?;
+            let weights = (0..copies).map(|_| Weights::from_blocks(on, format, &file)).collect();
+            (format.dequantize(&blocks).unwrap_or_default(), weights)
+        }
+        None => {
+            let bytes: Vec<i8> = numbers.iter().map(|w| (w * 64.0) as i8).collect();
+            let rows = device.upload(&bytes)?;
+            let rows = rows.view([n, k])?;
+            let one = |_| Weights::from_rows(on, &rows, device.upload(&vec![BYTE_SCALE; n])?);
+            (bytes.iter().map(|q| f32::from(*q) * BYTE_SCALE).collect(), (0..copies).map(one).collect())
+        }
+    };
+    Ok((host_w, weights?))
 }
 
 impl CallOperands for WeightedOperands {

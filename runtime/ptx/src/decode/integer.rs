@@ -289,6 +289,7 @@ impl<'m> Decoder<'m> {
         carry: Carry,
         f: impl Fn([u64; 3], bool) -> (u64, bool) + Send + Sync + 'static,
     ) -> Decoded {
+        self.code.has_carry = true;
         let places: SmallVec<[RegisterPlace; 4]> = from.iter().map(|s| s.place).collect();
         let body: Body = Box::new(move |registers: &mut Registers, mask| {
             for lane in lanes(mask) {

@@ -40,6 +40,7 @@ pub use operand::VariableLocation;
 use place::{declared_shared, reachable};
 use smallvec::{SmallVec, smallvec};
 use std::collections::{HashMap, HashSet};
+use std::sync::OnceLock;
 use words::Words;
 
 /// Unused bytes between variables of one state space.
@@ -282,6 +283,7 @@ pub fn decode(module: &Module, name: &str, places: Option<&Places>) -> std::resu
         parameters: entry.parameters.clone(),
         required_threads: directives.required_threads,
         max_threads: directives.max_threads,
+        deciding: OnceLock::new(),
     })
 }
 
