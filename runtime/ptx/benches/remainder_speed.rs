@@ -1,7 +1,7 @@
 //! Measures the PTX interpreter in a loop of 64-bit remainders: warp instructions per second of a
 //! block of 1024 threads on one thread of the host.
 //!
-//! `cargo bench -p runtime-ptx --bench remainder_speed`. The goal with `Faults` is 54 million a second.
+//! `cargo bench -p runtime-ptx --bench remainder_speed`. The goal with `Faults` is 54 million.
 
 use kernel_dsl_compiler::ptx::parse;
 use runtime_ptx::{ArgumentBytes, BufferArgument, Checks, Launch, Options, ParameterValue, Program};

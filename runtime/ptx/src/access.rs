@@ -55,8 +55,8 @@ impl MemoryAccess {
         u64::from(self.element) * u64::from(self.needed.max(1))
     }
 
-    /// Returns the distance between the addresses of neighboring lanes, if it is the same for all,
-    /// and either 0 or the size of a lane's access.
+    /// Returns the distance between the addresses of neighboring lanes, if all have the same: 0, or
+    /// the size of a lane's access.
     #[inline(always)]
     fn distance(&self, registers: &Registers) -> Option<u64> {
         #[inline(always)]

@@ -166,8 +166,8 @@ fn small<const REST: bool, const FUSED: bool>(x: u64, y: u64) -> u64 {
     let (dividend, divisor) = (double(x), double(y));
     let quotient = integer(dividend / divisor);
     if FUSED {
-        // The remainder is an integer of less than 52 bits, so it is exact. It is negative if the
-        // quotient was rounded up.
+        // The remainder is exact: an integer of less than 52 bits. If the quotient was rounded up,
+        // the remainder is negative.
         let remainder = (-double(quotient)).mul_add(divisor, dividend);
         let above = remainder < 0.0;
         return if REST { integer(remainder + if above { divisor } else { 0.0 }) } else { quotient - u64::from(above) };

@@ -39,7 +39,8 @@ fn write_wide<A: RegisterScalar, B: RegisterScalar, C: RegisterScalar, D: Regist
     write_lanes(registers, mask, to, from, f);
 }
 
-/// Writes the lanes of `mask` of a row like [`write`], with the instructions that the caller enables.
+/// Writes the lanes of `mask` of a row like [`write`], with the instructions that the caller
+/// enables.
 #[inline(always)]
 pub fn write_lanes<A: RegisterScalar, B: RegisterScalar, C: RegisterScalar, D: RegisterScalar>(
     registers: &mut Registers,
