@@ -11,13 +11,14 @@ With `gpu` in place of the command, the tests run on the GPU, by the Python of t
 packages, and none is omitted.
 """
 import os
+import shutil
 import sys
 
 # This script has the name of the package, and its folder is first in the path.
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 sys.path = [path for path in sys.path if os.path.abspath(path or '.') != FOLDER]
-PACKAGES = ['numba-cuda[cu12]', 'cuda-core', 'cuda-bindings==12.9.*', 'nvidia-nvjitlink-cu12', 'numpy', 'pytest',
-            'psutil', 'cffi', 'ml_dtypes', 'filecheck']
+PACKAGES = ['numba-cuda[cu12]', 'cuda-core', 'cuda-bindings==12.9.*', 'nvidia-nvjitlink-cu12', 'nvidia-curand-cu12',
+            'numpy', 'pytest', 'psutil', 'cffi', 'ml_dtypes', 'filecheck']
 MODULE_SECONDS = 1800
 
 
@@ -50,6 +51,9 @@ def main():
     if python is None:
         print('PyPI is out of reach: no test was run')
         return 0
+    # numba-cuda looks for the headers of CURAND among those of CUDA.
+    for headers in python.parents[1].glob('lib/python*/site-packages/nvidia/curand/include'):
+        shutil.copytree(headers, headers.parents[1] / 'cuda_runtime' / 'include', dirs_exist_ok=True)
     return modules(__file__, command, python, given, MODULE_SECONDS, omitted(__file__))
 
 

@@ -28,6 +28,9 @@ pub struct CheckedAddresses {
     pub mask: u32,
     /// The common region of all lanes, if there is one and all accesses are valid.
     pub common: Option<RegionExtent>,
+    /// The distance between the addresses of neighboring lanes, if all lanes have `common` and the
+    /// same distance: 0, or the size of a lane's access.
+    pub distance: Option<usize>,
 }
 
 impl CheckedAddresses {
@@ -50,6 +53,22 @@ impl MemoryAccess {
     /// an aligned vector need not: a GPU allocates memory by multiples of the largest vector.
     fn needed_bytes(&self) -> u64 {
         u64::from(self.element) * u64::from(self.needed.max(1))
+    }
+
+    /// Returns the distance between the addresses of neighboring lanes, if all have the same: 0, or
+    /// the size of a lane's access.
+    #[inline(always)]
+    fn distance(&self, registers: &Registers) -> Option<u64> {
+        #[inline(always)]
+        fn of<L: RegisterScalar + Into<u64>>(row: &[L; LANES], size: u64) -> Option<u64> {
+            let distance = row[1].into().wrapping_sub(row[0].into());
+            ((distance == 0 || distance == size) && differences(row, distance) == 0).then_some(distance)
+        }
+        match self.base {
+            Some((RegisterPlace::Wide(at), _)) => of(u64::row(registers, at), self.bytes()),
+            Some((RegisterPlace::Word(at), _)) => of(u32::row(registers, at), self.bytes()),
+            Some((RegisterPlace::Predicate(_), _)) | None => Some(0),
+        }
     }
 
     /// Returns the address of each lane.
@@ -85,7 +104,8 @@ fn check(
     writes: bool,
     faults: &mut Vec<Fault>,
 ) -> CheckedAddresses {
-    let mut addresses = access.addresses(registers);
+    let mut checked = CheckedAddresses { addresses: access.addresses(registers), mask, common: None, distance: None };
+    let addresses = &mut checked.addresses;
     let first = addresses[mask.trailing_zeros() as usize & 31];
     if mask != FULL {
         for (lane, address) in addresses.iter_mut().enumerate() {
@@ -96,12 +116,53 @@ fn check(
     if let Ok(extent) = view.region(access.window, first)
         && extent.bytes >= size
         && (!writes || view.writable(extent.region))
-        && within(&addresses, extent.base, extent.bytes - size, size - 1)
     {
-        return CheckedAddresses { addresses, mask, common: Some(extent) };
+        let last = extent.bytes - size;
+        let distance = if mask == FULL { access.distance(registers) } else { None };
+        let inside = match distance {
+            Some(distance) => {
+                let start = first.wrapping_sub(extent.base);
+                first & (size - 1) == 0 && start <= last && distance * (LANES as u64 - 1) <= last - start
+            }
+            None => within(addresses, extent.base, last, size - 1),
+        };
+        if inside {
+            checked.common = Some(extent);
+            checked.distance = distance.map(|distance| distance as usize);
+        }
     }
-    let mask = examine(access, view, &addresses, mask, writes, faults);
-    CheckedAddresses { addresses, mask, common: None }
+    if checked.common.is_none() {
+        checked.mask = examine(access, view, &checked.addresses, mask, writes, faults);
+    }
+    checked
+}
+
+/// Returns the bits in which the values of a row differ from values that are `distance` apart from
+/// lane to lane: a power of two, or 0.
+#[inline(always)]
+fn differences<L: RegisterScalar + Into<u64>>(row: &[L; LANES], distance: u64) -> u64 {
+    #[inline(always)]
+    fn of<L: RegisterScalar + Into<u64>>(row: &[L; LANES], distance: u64) -> u64 {
+        let first: u64 = row[0].into();
+        if distance == 0 {
+            return row.iter().fold(0, |bits, value| bits | ((*value).into() ^ first));
+        }
+        let (shift, mut bits) = (distance.trailing_zeros(), 0);
+        for (lane, value) in row.iter().enumerate() {
+            bits |= (*value).into() ^ first.wrapping_add((lane as u64) << shift);
+        }
+        bits
+    }
+    #[cfg(target_arch = "x86_64")]
+    if super::rows::is_wide() {
+        #[target_feature(enable = "avx2")]
+        fn wide<L: RegisterScalar + Into<u64>>(row: &[L; LANES], distance: u64) -> u64 {
+            of(row, distance)
+        }
+        // SAFETY: the processor supports AVX2, as just checked.
+        return unsafe { wide(row, distance) };
+    }
+    of(row, distance)
 }
 
 /// Returns whether all addresses lie at most `last` bytes from `base`, and have none of the bits
@@ -173,6 +234,66 @@ fn examine(
     good
 }
 
+/// Writes the checked lanes of a row: element `at` of each lane's access of `size` bytes,
+/// converted. All accesses are in the region `from`: its bytes and its first address. `place` is
+/// `at` and `size`.
+#[inline(always)]
+fn load_row<const N: usize, L: RegisterScalar>(
+    to: (&mut Registers, u32),
+    from: (&[u8], u64),
+    checked: &CheckedAddresses,
+    place: (usize, usize),
+    convert: impl Fn(u64) -> L,
+) {
+    #[inline(always)]
+    fn of<const N: usize, L: RegisterScalar>(
+        (registers, row): (&mut Registers, u32),
+        (bytes, base): (&[u8], u64),
+        checked: &CheckedAddresses,
+        (at, size): (usize, usize),
+        convert: impl Fn(u64) -> L,
+    ) {
+        let mut values = [L::default(); LANES];
+        let start = (checked.addresses[0] - base) as usize;
+        let from_start = || bytes.get(start..).unwrap_or_default();
+        match checked.distance {
+            Some(0) => values.fill(convert(read::<N>(bytes, start + at))),
+            Some(_) if size == N => {
+                for (value, element) in values.iter_mut().zip(from_start().as_chunks::<N>().0) {
+                    *value = convert(read::<N>(element, 0));
+                }
+            }
+            Some(_) => {
+                for (value, vector) in values.iter_mut().zip(from_start().chunks_exact(size)) {
+                    *value = convert(read::<N>(vector, at));
+                }
+            }
+            None => {
+                for (value, address) in values.iter_mut().zip(&checked.addresses) {
+                    *value = convert(read::<N>(bytes, (address - base) as usize + at));
+                }
+            }
+        }
+        registers.put(row, checked.mask, &values);
+    }
+    #[cfg(target_arch = "x86_64")]
+    if super::rows::is_wide() {
+        #[target_feature(enable = "avx2")]
+        fn wide<const N: usize, L: RegisterScalar>(
+            to: (&mut Registers, u32),
+            from: (&[u8], u64),
+            checked: &CheckedAddresses,
+            place: (usize, usize),
+            convert: impl Fn(u64) -> L,
+        ) {
+            of::<N, L>(to, from, checked, place, convert);
+        }
+        // SAFETY: the processor supports AVX2, as just checked.
+        return unsafe { wide::<N, L>(to, from, checked, place, convert) };
+    }
+    of::<N, L>(to, from, checked, place, convert);
+}
+
 /// Extends a narrow element to the width of its register.
 #[inline(always)]
 fn extend(value: u64, element: u32, signed: bool, bits: u32) -> u64 {
@@ -201,21 +322,19 @@ impl Machine<'_, '_> {
         for (k, data) in access.values.iter().enumerate() {
             let Some(data) = *data else { continue };
             let at = k * access.element as usize;
+            let (place, bits) = ((at, access.bytes() as usize), data.bits);
             match (checked.common, data.place) {
                 (Some(extent), RegisterPlace::Word(row)) if extent.region != MemoryRegion::Local => {
-                    let bytes = view.bytes(extent.region, 0);
-                    let mut values = [0u32; LANES];
-                    sized!(access.element, N => {
-                        for (value, address) in values.iter_mut().zip(&checked.addresses) {
-                            let word = read::<N>(bytes, (address - extent.base) as usize + at);
-                            *value = if N == 4 {
-                                word as u32
-                            } else {
-                                extend(word, N as u32, access.signed, data.bits) as u32
-                            };
-                        }
-                    });
-                    registers.put(row, checked.mask, &values);
+                    let from = (view.bytes(extent.region, 0), extent.base);
+                    sized!(access.element, N => load_row::<N, u32>((registers, row), from, &checked, place, |word| {
+                        if N == 4 { word as u32 } else { extend(word, N as u32, access.signed, bits) as u32 }
+                    }));
+                }
+                (Some(extent), RegisterPlace::Wide(row)) if extent.region != MemoryRegion::Local => {
+                    let from = (view.bytes(extent.region, 0), extent.base);
+                    sized!(access.element, N => load_row::<N, u64>((registers, row), from, &checked, place, |word| {
+                        if N == 8 { word } else { extend(word, N as u32, access.signed, bits) }
+                    }));
                 }
                 _ => {
                     for lane in lanes(checked.mask) {
@@ -271,9 +390,17 @@ impl Machine<'_, '_> {
                     let values = u32::row(registers, row);
                     let bytes = view.bytes_mut(extent.region, 0);
                     sized!(access.element, N => {
-                        for lane in lanes(checked.mask) {
-                            let to = (checked.addresses[lane] - extent.base) as usize + at;
-                            write::<N>(bytes, to, values[lane].into());
+                        if checked.distance == Some(N) {
+                            let start = (checked.addresses[0] - extent.base) as usize;
+                            let elements = bytes.get_mut(start..).unwrap_or_default().as_chunks_mut::<N>().0;
+                            for (element, value) in elements.iter_mut().zip(values) {
+                                write::<N>(element, 0, (*value).into());
+                            }
+                        } else {
+                            for lane in lanes(checked.mask) {
+                                let to = (checked.addresses[lane] - extent.base) as usize + at;
+                                write::<N>(bytes, to, values[lane].into());
+                            }
                         }
                     });
                 }

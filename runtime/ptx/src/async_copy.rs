@@ -141,7 +141,12 @@ impl Machine<'_, '_> {
     ) {
         let whole = |lane: &usize| read_bytes(copy, &warp.registers, *lane) == copy.to.bytes() as usize;
         let loaded = lanes(mask).filter(whole).fold(0, |all, lane| all | 1 << lane);
-        let reached = |addresses: &[u64; LANES], mask| CheckedAddresses { addresses: *addresses, mask, common: None };
+        let reached = |addresses: &[u64; LANES], mask| CheckedAddresses {
+            addresses: *addresses,
+            mask,
+            common: None,
+            distance: None,
+        };
         self.check_races(warp, inst, &copy.from, &reached(from, loaded), (RaceAccess::Load, 0));
         self.check_races(warp, inst, &copy.to, &reached(to, mask), (RaceAccess::Store, 0));
     }

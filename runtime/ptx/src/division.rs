@@ -7,7 +7,7 @@
 use super::arithmetic::integer::IntegerFormat;
 use super::code::Body;
 use super::registers::{LANES, RegisterPlace, RegisterScalar, Registers};
-use super::rows::is_wide;
+use super::rows::{is_wide, write_lanes};
 
 /// The bound of the operands that are divided as doubles.
 const EXACT_BOUND: u64 = 1 << 51;
@@ -34,58 +34,96 @@ fn body<const SIGNED: bool, const REST: bool>(
 ) -> Option<Body> {
     match (to, a, b, bits) {
         (RegisterPlace::Word(d), RegisterPlace::Word(a), RegisterPlace::Word(b), 32) => {
-            Some(Box::new(move |registers, mask| {
-                let row = |registers: &Registers, at: u32| u32::row(registers, at).map(u64::from);
-                let (x, y) = (row(registers, a), row(registers, b));
-                let (results, undefined) = divided::<32, SIGNED, REST>(&x, &y);
-                registers.put(d, mask, &results.map(|value| value as u32));
-                undefined & mask
-            }))
+            Some(Box::new(move |registers, mask| divide::<u32, 32, SIGNED, REST>(registers, mask, d, [a, b])))
         }
         (RegisterPlace::Wide(d), RegisterPlace::Wide(a), RegisterPlace::Wide(b), 64) => {
-            Some(Box::new(move |registers, mask| {
-                let (results, undefined) = divided::<64, SIGNED, REST>(u64::row(registers, a), u64::row(registers, b));
-                registers.put(d, mask, &results);
-                undefined & mask
-            }))
+            Some(Box::new(move |registers, mask| divide::<u64, 64, SIGNED, REST>(registers, mask, d, [a, b])))
         }
         _ => None,
     }
 }
 
-/// Divides each lane, with vector instructions where the processor has them. Returns the results,
-/// and the lanes whose divisor is 0.
-fn divided<const BITS: u32, const SIGNED: bool, const REST: bool>(
-    x: &[u64; LANES],
-    y: &[u64; LANES],
-) -> ([u64; LANES], u32) {
+/// An integer of a register's width.
+trait Integer: RegisterScalar + Into<u64> {
+    /// Returns the low bits of `value`.
+    fn low(value: u64) -> Self;
+}
+
+impl Integer for u32 {
+    #[inline(always)]
+    fn low(value: u64) -> u32 {
+        value as u32
+    }
+}
+
+impl Integer for u64 {
+    #[inline(always)]
+    fn low(value: u64) -> u64 {
+        value
+    }
+}
+
+/// Divides the lanes of `mask` of two rows, with vector instructions where the processor has them.
+/// Returns the lanes whose divisor is 0.
+fn divide<L: Integer, const BITS: u32, const SIGNED: bool, const REST: bool>(
+    registers: &mut Registers,
+    mask: u32,
+    to: u32,
+    from: [u32; 2],
+) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if is_wide() {
         #[target_feature(enable = "avx2,fma")]
-        fn wide<const BITS: u32, const SIGNED: bool, const REST: bool>(
-            x: &[u64; LANES],
-            y: &[u64; LANES],
-        ) -> ([u64; LANES], u32) {
-            lanes::<BITS, SIGNED, REST>(x, y)
+        fn wide<L: Integer, const BITS: u32, const SIGNED: bool, const REST: bool>(
+            registers: &mut Registers,
+            mask: u32,
+            to: u32,
+            from: [u32; 2],
+        ) -> u32 {
+            divide_row::<L, BITS, SIGNED, REST, true>(registers, mask, to, from)
         }
         // SAFETY: the processor supports AVX2 and FMA, as just checked.
-        return unsafe { wide::<BITS, SIGNED, REST>(x, y) };
+        return unsafe { wide::<L, BITS, SIGNED, REST>(registers, mask, to, from) };
     }
-    lanes::<BITS, SIGNED, REST>(x, y)
+    divide_row::<L, BITS, SIGNED, REST, false>(registers, mask, to, from)
 }
 
 #[inline(always)]
-fn lanes<const BITS: u32, const SIGNED: bool, const REST: bool>(
+fn divide_row<L: Integer, const BITS: u32, const SIGNED: bool, const REST: bool, const FUSED: bool>(
+    registers: &mut Registers,
+    mask: u32,
+    to: u32,
+    [a, b]: [u32; 2],
+) -> u32 {
+    let (x, y) = (L::row(registers, a), L::row(registers, b));
+    if !SIGNED && are_small(x, y) {
+        write_lanes(registers, mask, to, [a, b, a], |_, x: L, y: L, _: L| {
+            L::low(small::<REST, FUSED>(x.into(), y.into()))
+        });
+        return 0;
+    }
+    let (results, undefined) = lanes::<BITS, SIGNED, REST, FUSED>(&x.map(L::into), &y.map(L::into));
+    registers.put(to, mask, &results.map(L::low));
+    undefined & mask
+}
+
+/// Returns whether all numbers are below [`EXACT_BOUND`] and no divisor is 0.
+#[inline(always)]
+fn are_small<L: Integer>(x: &[L; LANES], y: &[L; LANES]) -> bool {
+    let union = x.iter().zip(y).fold(0, |union, (x, y)| {
+        let (x, y): (u64, u64) = ((*x).into(), (*y).into());
+        // A divisor of 0 sets all bits.
+        union | x | y | y.wrapping_sub(1)
+    });
+    union < EXACT_BOUND
+}
+
+/// Divides each lane. Returns the results, and the lanes whose divisor is 0.
+#[inline(always)]
+fn lanes<const BITS: u32, const SIGNED: bool, const REST: bool, const FUSED: bool>(
     x: &[u64; LANES],
     y: &[u64; LANES],
 ) -> ([u64; LANES], u32) {
-    if !SIGNED {
-        let (union, zeros) =
-            x.iter().zip(y).fold((0, 0), |(union, zeros), (x, y)| (union | x | y, zeros + u32::from(*y == 0)));
-        if zeros == 0 && union < EXACT_BOUND {
-            return (small::<REST>(x, y), 0);
-        }
-    }
     let integers = IntegerFormat { bits: BITS, signed: SIGNED };
     let (mut x, mut y) = (*x, *y);
     let mut undefined = 0;
@@ -103,7 +141,7 @@ fn lanes<const BITS: u32, const SIGNED: bool, const REST: bool>(
         }
     }
     let mut results = if x.iter().chain(&y).fold(0, |all, value| all | value) < EXACT_BOUND {
-        small::<REST>(&x, &y)
+        std::array::from_fn(|lane| small::<REST, FUSED>(x[lane], y[lane]))
     } else {
         std::array::from_fn(|lane| if REST { x[lane] % y[lane] } else { x[lane] / y[lane] })
     };
@@ -120,23 +158,29 @@ fn lanes<const BITS: u32, const SIGNED: bool, const REST: bool>(
     (results, undefined)
 }
 
-/// Divides numbers below [`EXACT_BOUND`].
+/// Divides numbers below [`EXACT_BOUND`], with a fused multiply-add if `FUSED`.
 #[inline(always)]
-fn small<const REST: bool>(x: &[u64; LANES], y: &[u64; LANES]) -> [u64; LANES] {
+fn small<const REST: bool, const FUSED: bool>(x: u64, y: u64) -> u64 {
     let double = |n: u64| f64::from_bits(n | SHIFTER.to_bits()) - SHIFTER;
-    let mut results = [0; LANES];
-    for ((result, x), y) in results.iter_mut().zip(x).zip(y) {
-        let quotient = (double(*x) / double(*y) + SHIFTER).to_bits() ^ SHIFTER.to_bits();
-        let remainder = x.wrapping_sub(quotient.wrapping_mul(*y));
-        // All ones if the quotient was rounded up, otherwise 0.
-        let above = (remainder as i64 >> 63) as u64;
-        *result = if REST { remainder.wrapping_add(above & y) } else { quotient.wrapping_add(above) };
+    let integer = |n: f64| (n + SHIFTER).to_bits() ^ SHIFTER.to_bits();
+    let (dividend, divisor) = (double(x), double(y));
+    let quotient = integer(dividend / divisor);
+    if FUSED {
+        // The remainder is exact: an integer of less than 52 bits. If the quotient was rounded up,
+        // the remainder is negative.
+        let remainder = (-double(quotient)).mul_add(divisor, dividend);
+        let above = remainder < 0.0;
+        return if REST { integer(remainder + if above { divisor } else { 0.0 }) } else { quotient - u64::from(above) };
     }
-    results
+    let remainder = x.wrapping_sub(quotient.wrapping_mul(y));
+    // All ones if the quotient was rounded up, otherwise 0.
+    let above = (remainder as i64 >> 63) as u64;
+    if REST { remainder.wrapping_add(above & y) } else { quotient.wrapping_add(above) }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::registers::{FULL, Sizes};
     use super::*;
 
     #[test]
@@ -169,27 +213,35 @@ mod tests {
             };
             let (x, y): ([u64; LANES], [u64; LANES]) =
                 (std::array::from_fn(|_| value()), std::array::from_fn(|_| value()));
-            compare::<64, false, false>(&x, &y);
-            compare::<64, false, true>(&x, &y);
-            compare::<64, true, false>(&x, &y);
-            compare::<64, true, true>(&x, &y);
-            let (x, y) = (x.map(|value| value & 0xffff_ffff), y.map(|value| value & 0xffff_ffff));
-            compare::<32, false, false>(&x, &y);
-            compare::<32, false, true>(&x, &y);
-            compare::<32, true, false>(&x, &y);
-            compare::<32, true, true>(&x, &y);
+            compare::<u64, 64, false, false>(&x, &y);
+            compare::<u64, 64, false, true>(&x, &y);
+            compare::<u64, 64, true, false>(&x, &y);
+            compare::<u64, 64, true, true>(&x, &y);
+            let (x, y) = (x.map(|value| value as u32), y.map(|value| value as u32));
+            compare::<u32, 32, false, false>(&x, &y);
+            compare::<u32, 32, false, true>(&x, &y);
+            compare::<u32, 32, true, false>(&x, &y);
+            compare::<u32, 32, true, true>(&x, &y);
         }
     }
 
-    fn compare<const BITS: u32, const SIGNED: bool, const REST: bool>(x: &[u64; LANES], y: &[u64; LANES]) {
+    fn compare<L: Integer, const BITS: u32, const SIGNED: bool, const REST: bool>(x: &[L; LANES], y: &[L; LANES]) {
+        let mut registers = Registers::new(Sizes { rows: 6, predicates: 0, ids: 0 });
+        registers.put(0, FULL, x);
+        registers.put(2, FULL, y);
+        let mut plain = registers.clone();
+        let undefined = divide::<L, BITS, SIGNED, REST>(&mut registers, FULL, 4, [0, 2]);
+        // A processor without vectors divides in the same way.
+        assert_eq!(undefined, divide_row::<L, BITS, SIGNED, REST, false>(&mut plain, FULL, 4, [0, 2]));
+        assert!(registers == plain, "{BITS} bits, signed: {SIGNED}, remainder: {REST}");
         let integers = IntegerFormat { bits: BITS, signed: SIGNED };
-        let (results, undefined) = divided::<BITS, SIGNED, REST>(x, y);
         for lane in 0..LANES {
-            let (a, b) = (x[lane], y[lane]);
+            let (a, b) = (x[lane].into(), y[lane].into());
             let expected = if REST { integers.rem(a, b) } else { integers.div(a, b) };
             assert_eq!(undefined >> lane & 1 == 1, expected.is_none());
             let expected = expected.unwrap_or(integers.mask());
-            assert_eq!(results[lane], expected, "{a} by {b}, {integers:?}, remainder: {REST}");
+            let result: u64 = L::row(&registers, 4)[lane].into();
+            assert_eq!(result, expected, "{a} by {b}, {integers:?}, remainder: {REST}");
         }
     }
 }

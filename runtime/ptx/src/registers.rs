@@ -77,7 +77,7 @@ pub struct SavedRegister {
 }
 
 /// The type of a lane.
-pub trait RegisterScalar: Copy + Send + Sync + 'static {
+pub trait RegisterScalar: Copy + Default + Send + Sync + 'static {
     /// Returns the lanes of a register.
     fn row(registers: &Registers, at: u32) -> &[Self; LANES];
 

@@ -39,8 +39,10 @@ fn write_wide<A: RegisterScalar, B: RegisterScalar, C: RegisterScalar, D: Regist
     write_lanes(registers, mask, to, from, f);
 }
 
+/// Writes the lanes of `mask` of a row like [`write`], with the instructions that the caller
+/// enables.
 #[inline(always)]
-fn write_lanes<A: RegisterScalar, B: RegisterScalar, C: RegisterScalar, D: RegisterScalar>(
+pub fn write_lanes<A: RegisterScalar, B: RegisterScalar, C: RegisterScalar, D: RegisterScalar>(
     registers: &mut Registers,
     mask: u32,
     to: u32,
@@ -48,12 +50,16 @@ fn write_lanes<A: RegisterScalar, B: RegisterScalar, C: RegisterScalar, D: Regis
     f: impl Fn(usize, A, B, C) -> D,
 ) {
     let (x, y, z) = (A::row(registers, a), B::row(registers, b), C::row(registers, c));
-    let mut out = *D::row(registers, to);
     if mask == FULL {
+        let mut out = [D::default(); LANES];
         for (lane, value) in out.iter_mut().enumerate() {
             *value = f(lane, x[lane], y[lane], z[lane]);
         }
-    } else if mask.count_ones() <= FEW_LANES {
+        *D::row_mut(registers, to) = out;
+        return;
+    }
+    let mut out = *D::row(registers, to);
+    if mask.count_ones() <= FEW_LANES {
         for lane in lanes(mask) {
             out[lane] = f(lane, x[lane], y[lane], z[lane]);
         }
@@ -86,7 +92,12 @@ fn holding_wide<L: RegisterScalar>(registers: &Registers, rows: [u32; 2], f: imp
 #[inline(always)]
 fn holding_lanes<L: RegisterScalar>(registers: &Registers, [a, b]: [u32; 2], f: impl Fn(L, L) -> bool) -> u32 {
     let (x, y) = (L::row(registers, a), L::row(registers, b));
-    (0..LANES).fold(0, |holds, lane| holds | u32::from(f(x[lane], y[lane])) << lane)
+    let mut holds = 0;
+    // A method of an iterator might be called, and would have no vector instructions.
+    for lane in 0..LANES {
+        holds |= u32::from(f(x[lane], y[lane])) << lane;
+    }
+    holds
 }
 
 /// Returns whether the processor has 256-bit vectors and fused multiply-adds.

@@ -10,7 +10,7 @@ use super::code::{
 use super::flow::{BranchPolicy, WarpFlow};
 use super::machine::{BARRIERS, LaunchMemory, Machine};
 use super::memory::ScratchMemory;
-use super::registers::{LANES, RegisterPlace, Registers, StateId, UndefinedCause, lanes};
+use super::registers::{FULL, LANES, RegisterPlace, Registers, StateId, UndefinedCause, lanes};
 use smallvec::SmallVec;
 
 /// The time slice: the number of instructions that a warp runs before the block's other warps run.
@@ -124,7 +124,9 @@ impl Machine<'_, '_> {
                 return;
             }
             let mask = self.guarded::<CHECKED>(warp, inst);
-            self.statistics.thread_instructions += u64::from(mask.count_ones());
+            // A processor without an instruction for it counts bits slowly.
+            let count = if mask == FULL { LANES as u32 } else { mask.count_ones() };
+            self.statistics.thread_instructions += u64::from(count);
             if HAS_OBSERVER {
                 self.observe(warp, inst, mask);
                 if !self.deciding[warp.flow.pc as usize] {

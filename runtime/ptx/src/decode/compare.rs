@@ -4,7 +4,7 @@ use super::super::arithmetic::float::{F16, F32, F64, FloatFormat};
 use super::super::arithmetic::native::flush32;
 use super::super::body::{Join, Logic, comparison, put_predicate};
 use super::super::code::{Body, DefinednessRule, InstructionKind};
-use super::super::registers::{RegisterPlace, Registers, lanes};
+use super::super::registers::{RegisterPlace, RegisterScalar, Registers, lanes};
 use super::super::rows::write;
 use super::operand::OperandLocation;
 use super::words::{Words, integer};
@@ -270,31 +270,30 @@ fn part_type(ty: Type) -> Type {
 fn set_predicates(c: SetComparison, p: Option<OperandLocation>, q: Option<OperandLocation>) -> Result {
     let to = [p, q].map(|s| s.and_then(|s| s.predicate().ok()));
     let (question, join) = (c.question, c.join);
+    // Integers are never unordered, so that `ne` is `neu`.
+    let whole = ComparisonCondition { unordered: question.less && question.greater, ..question };
     let body = match (c.ty, c.a.place, c.b.place) {
         (Type::U32 | Type::B32, RegisterPlace::Word(a), RegisterPlace::Word(b)) => {
-            comparison(to, [a, b], join, move |a: u32, b: u32| question.of_order(a < b, a == b, a > b))
+            compare(to, [a, b], join, whole, |a: u32| a)
         }
         (Type::S32, RegisterPlace::Word(a), RegisterPlace::Word(b)) => {
-            comparison(to, [a, b], join, move |a: u32, b: u32| {
-                let (a, b) = (a as i32, b as i32);
-                question.of_order(a < b, a == b, a > b)
-            })
+            compare(to, [a, b], join, whole, |a: u32| a as i32)
+        }
+        (Type::U64 | Type::B64, RegisterPlace::Wide(a), RegisterPlace::Wide(b)) => {
+            compare(to, [a, b], join, whole, |a: u64| a)
+        }
+        (Type::S64, RegisterPlace::Wide(a), RegisterPlace::Wide(b)) => {
+            compare(to, [a, b], join, whole, |a: u64| a as i64)
         }
         (Type::F32, RegisterPlace::Word(a), RegisterPlace::Word(b)) if !c.ftz => {
-            comparison(to, [a, b], join, move |a: u32, b: u32| {
-                let (a, b) = (f32::from_bits(a), f32::from_bits(b));
-                question.of_order(a < b, a == b, a > b)
-            })
+            compare(to, [a, b], join, question, f32::from_bits)
         }
         (Type::F64, RegisterPlace::Wide(a), RegisterPlace::Wide(b)) => {
-            comparison(to, [a, b], join, move |a: u64, b: u64| {
-                let (a, b) = (f64::from_bits(a), f64::from_bits(b));
-                question.of_order(a < b, a == b, a > b)
-            })
+            compare(to, [a, b], join, question, f64::from_bits)
         }
         (ty, a, b) => {
             let order = SetComparison::order(ty, c.ftz);
-            let whole: Body = Box::new(move |registers: &mut Registers, mask| {
+            let each: Body = Box::new(move |registers: &mut Registers, mask| {
                 let mut holds = 0;
                 for lane in lanes(mask) {
                     let answer = question.answer(order(registers.get(a, lane), registers.get(b, lane)));
@@ -305,15 +304,38 @@ fn set_predicates(c: SetComparison, p: Option<OperandLocation>, q: Option<Operan
                 put_predicate(registers, to[1], mask, no);
                 0
             });
-            whole
+            each
         }
     };
     let kind = InstructionKind::Compute { body, follows: DefinednessRule::All, reason: "" };
     Ok(Decoded { kind, reads: c.reads(), writes: [p, q].iter().flatten().map(|s| s.id).collect() })
 }
 
+/// Returns the body of a comparison of two rows, whose lanes have the values that `value` gives.
+fn compare<L: RegisterScalar, T: PartialOrd>(
+    to: [Option<u32>; 2],
+    rows: [u32; 2],
+    join: Join,
+    question: ComparisonCondition,
+    value: impl Fn(L) -> T + Send + Sync + 'static,
+) -> Body {
+    let ComparisonCondition { less, equal, greater, unordered } = question;
+    match (less, equal, greater, unordered) {
+        (true, false, false, false) => comparison(to, rows, join, move |a, b| value(a) < value(b)),
+        (true, true, false, false) => comparison(to, rows, join, move |a, b| value(a) <= value(b)),
+        (false, false, true, false) => comparison(to, rows, join, move |a, b| value(a) > value(b)),
+        (false, true, true, false) => comparison(to, rows, join, move |a, b| value(a) >= value(b)),
+        (false, true, false, false) => comparison(to, rows, join, move |a, b| value(a) == value(b)),
+        (true, false, true, true) => comparison(to, rows, join, move |a, b| value(a) != value(b)),
+        _ => comparison(to, rows, join, move |a, b| {
+            let (a, b) = (value(a), value(b));
+            question.of_order(a < b, a == b, a > b)
+        }),
+    }
+}
+
 /// Returns a selection of a or b by a predicate.
-fn choose<L: super::super::registers::RegisterScalar>(d: u32, a: u32, b: u32, predicate: u32) -> Body {
+fn choose<L: RegisterScalar>(d: u32, a: u32, b: u32, predicate: u32) -> Body {
     Box::new(move |registers: &mut Registers, mask| {
         let chosen = registers.predicates[predicate as usize];
         write(
