@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Values by key. Threads that need the same missing value wait for one of them to create it;
 /// threads with other keys do not wait. The hash is fast, because every launch looks up its instance.
-/// The keys come from the program itself, so that nobody can choose keys that collide.
+/// Keys come from the program itself, so they are not chosen to collide.
 pub(crate) struct ConcurrentCache<K, V> {
     entries: Lock<FxHashMap<K, Entry<V>>>,
 }
