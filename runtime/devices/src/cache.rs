@@ -10,8 +10,8 @@ use std::ptr;
 use std::sync::Arc;
 
 /// Values by key. Threads that need the same missing value wait for one of them to create it;
-/// threads with other keys do not wait. The hash is fast, because every launch looks up its instance.
-/// Keys come from the program itself, so they are not chosen to collide.
+/// threads with other keys do not wait. The hash is fast, because every launch looks up its
+/// instance. Keys come from the program itself, so they are not chosen to collide.
 pub(crate) struct ConcurrentCache<K, V> {
     entries: Lock<FxHashMap<K, Entry<V>>>,
 }
