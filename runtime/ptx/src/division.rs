@@ -44,19 +44,19 @@ fn body<const SIGNED: bool, const REST: bool>(
 }
 
 /// An integer of a register's width.
-trait Integer: RegisterScalar + Into<u64> {
+trait DividedInteger: RegisterScalar + Into<u64> {
     /// Returns the low bits of `value`.
     fn low(value: u64) -> Self;
 }
 
-impl Integer for u32 {
+impl DividedInteger for u32 {
     #[inline(always)]
     fn low(value: u64) -> u32 {
         value as u32
     }
 }
 
-impl Integer for u64 {
+impl DividedInteger for u64 {
     #[inline(always)]
     fn low(value: u64) -> u64 {
         value
@@ -65,7 +65,7 @@ impl Integer for u64 {
 
 /// Divides the lanes of `mask` of two rows, with vector instructions where the processor has them.
 /// Returns the lanes whose divisor is 0.
-fn divide<L: Integer, const BITS: u32, const SIGNED: bool, const REST: bool>(
+fn divide<L: DividedInteger, const BITS: u32, const SIGNED: bool, const REST: bool>(
     registers: &mut Registers,
     mask: u32,
     to: u32,
@@ -74,7 +74,7 @@ fn divide<L: Integer, const BITS: u32, const SIGNED: bool, const REST: bool>(
     #[cfg(target_arch = "x86_64")]
     if is_wide() {
         #[target_feature(enable = "avx2,fma")]
-        fn wide<L: Integer, const BITS: u32, const SIGNED: bool, const REST: bool>(
+        fn wide<L: DividedInteger, const BITS: u32, const SIGNED: bool, const REST: bool>(
             registers: &mut Registers,
             mask: u32,
             to: u32,
@@ -89,7 +89,7 @@ fn divide<L: Integer, const BITS: u32, const SIGNED: bool, const REST: bool>(
 }
 
 #[inline(always)]
-fn divide_row<L: Integer, const BITS: u32, const SIGNED: bool, const REST: bool, const FUSED: bool>(
+fn divide_row<L: DividedInteger, const BITS: u32, const SIGNED: bool, const REST: bool, const FUSED: bool>(
     registers: &mut Registers,
     mask: u32,
     to: u32,
@@ -109,7 +109,7 @@ fn divide_row<L: Integer, const BITS: u32, const SIGNED: bool, const REST: bool,
 
 /// Returns whether all numbers are below [`EXACT_BOUND`] and no divisor is 0.
 #[inline(always)]
-fn are_small<L: Integer>(x: &[L; LANES], y: &[L; LANES]) -> bool {
+fn are_small<L: DividedInteger>(x: &[L; LANES], y: &[L; LANES]) -> bool {
     let union = x.iter().zip(y).fold(0, |union, (x, y)| {
         let (x, y): (u64, u64) = ((*x).into(), (*y).into());
         // A divisor of 0 sets all bits.
@@ -225,7 +225,7 @@ mod tests {
         }
     }
 
-    fn compare<L: Integer, const BITS: u32, const SIGNED: bool, const REST: bool>(x: &[L; LANES], y: &[L; LANES]) {
+    fn compare<L: DividedInteger, const BITS: u32, const SIGNED: bool, const REST: bool>(x: &[L; LANES], y: &[L; LANES]) {
         let mut registers = Registers::new(Sizes { rows: 6, predicates: 0, ids: 0 });
         registers.put(0, FULL, x);
         registers.put(2, FULL, y);
