@@ -225,7 +225,10 @@ mod tests {
         }
     }
 
-    fn compare<L: DividedInteger, const BITS: u32, const SIGNED: bool, const REST: bool>(x: &[L; LANES], y: &[L; LANES]) {
+    fn compare<L: DividedInteger, const BITS: u32, const SIGNED: bool, const REST: bool>(
+        x: &[L; LANES],
+        y: &[L; LANES],
+    ) {
         let mut registers = Registers::new(Sizes { rows: 6, predicates: 0, ids: 0 });
         registers.put(0, FULL, x);
         registers.put(2, FULL, y);
