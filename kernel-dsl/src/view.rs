@@ -15,7 +15,6 @@ use crate::element::{DeviceCopy, Element, ScalarElement};
 use crate::launcher::{self, Argument, ArgumentMemory, ValueArgument};
 use crate::layout::{IndexShape, Position, StridedLayout};
 use crate::wide::{self, ElementSpace};
-use smallvec::SmallVec;
 use std::ops::{Index, IndexMut};
 use std::ptr::NonNull;
 
@@ -88,7 +87,7 @@ macro_rules! view {
 
         impl<T: Element, const R: usize> ValueArgument for $View<T, R> {
             fn arguments(self, list: &mut Vec<Argument<'_>>) {
-                let wide = |numbers: [usize; R]| SmallVec::from_slice(&numbers.map(|n| n as u64));
+                let wide = |numbers: [usize; R]| numbers.iter().map(|n| *n as u64).collect();
                 let shape = launcher::ArgumentShape::$Shape {
                     extents: wide(self.layout.shape()),
                     strides: wide(self.layout.stride()),

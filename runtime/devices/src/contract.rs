@@ -213,7 +213,7 @@ fn values(arguments: &[Argument]) -> Vec<u64> {
             Argument::Scalar { bits, .. } => values.push(*bits),
             Argument::Memory(memory) => {
                 values.push(memory.address());
-                memory.shape().numbers().for_each(|n| values.push(n));
+                values.extend(memory.shape().numbers());
             }
         }
     }

@@ -108,10 +108,9 @@ impl LaunchSignature {
                         ArgumentShape::Strided { extents, strides } => (3, extents, strides),
                     };
                     let aligned = memory.address().trailing_zeros().min((MAX_ALIGNED * MAX_ALIGNED).trailing_zeros());
-                    let [extents_len, strides_len] = [extents.len() as u64, strides.len() as u64];
-                    let access = [form, u64::from(memory.mutable()), u64::from(aligned)];
-                    numbers.extend_from_slice(&access);
-                    numbers.extend_from_slice(&[extents_len, strides_len]);
+                    let lengths = [extents.len() as u64, strides.len() as u64];
+                    numbers.extend_from_slice(&[form, u64::from(memory.mutable()), u64::from(aligned)]);
+                    numbers.extend_from_slice(&lengths);
                     numbers.extend_from_slice(extents);
                     numbers.extend_from_slice(strides);
                 }

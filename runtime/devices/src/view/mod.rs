@@ -380,8 +380,7 @@ fn memory<'a, T: Element, const R: usize>(
 
 /// Returns the extents and strides as an argument has them.
 fn wide<const R: usize>(layout: &ViewLayout<R>) -> [DimensionNumbers; 2] {
-    let wide = |numbers: &[usize; R]| numbers.iter().map(|n| *n as u64).collect();
-    [wide(&layout.extents), wide(&layout.strides)]
+    [layout.extents, layout.strides].map(|numbers| numbers.iter().map(|n| *n as u64).collect())
 }
 
 fn view<const R: usize>(layout: &ViewLayout<R>) -> ArgumentShape {
