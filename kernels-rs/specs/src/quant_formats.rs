@@ -33,7 +33,7 @@ runtime::register!(quantize_q4<f32>, numbers_q4, quantized_q4);
 runtime::register!(dequantize<Q4_0, f32, 4>, planes, dequantized);
 runtime::register!(quantize_activations<f32, swiglu, false, 4>, rows, quantized);
 runtime::register!(gemv_blocks<Q4_0, f32, f32, Identity, true, 1, 4, 512, 4096, 2, 4, 4, 1>, few, product_of_few);
-runtime::register!(gemm_blocks<Q4_0, f32, Identity, 64, 4, 1, 256>, many, product_of_many);
+runtime::register!(gemm_blocks<Q4_0, f32, Identity, 64, 4, false, 1, 256>, many, product_of_many);
 runtime::register!(add_parts<f32, Identity, 4>, parts, summed_parts);
 
 /// Calls a function whose type parameter is the format that an instance names.
@@ -585,49 +585,60 @@ fn many(instance: &Instance, random: &mut Random) -> Vec<Case> {
 }
 
 fn many_of<F: Ggml>(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let &[tall, unit, ..] = numbers(instance).as_slice() else { return Vec::new() };
+    let &[tall, unit, of_experts, ..] = numbers(instance).as_slice() else { return Vec::new() };
     let stored = scalars(instance).first().copied().unwrap_or(Scalar::F32);
-    // Rows, columns, K, parts of K, experts.
+    // Rows, columns, K, parts of K.
     let shapes = [
-        [1, 1, 32, 1, 1],
-        [tall, 128, 64, 1, 1],
-        [tall + 1, 129, 32, 1, 1],
-        [3, 5, 0, 1, 1],
-        [0, 3, 32, 1, 1],
-        [tall - 1, 127, 96, 1, 1],
+        [1, 1, 32, 1],
+        [tall, 128, 64, 1],
+        [tall + 1, 129, 32, 1],
+        [3, 5, 0, 1],
+        [0, 3, 32, 1],
+        [tall - 1, 127, 96, 1],
         // Parts of complete blocks of 256, the last of which is smaller or empty.
-        [9, 5, 552, 2, 1],
-        [2, 3, 300, 3, 1],
-        [4 * tall - 3, 5, 64, 1, EXPERTS],
+        [9, 5, 552, 2],
+        [2, 3, 300, 3],
+        [4 * tall - 3, 5, 64, 1],
         // Two blocks side by side, of rows that are or are not whole; another group of rows of
         // blocks; many units.
-        [tall, 129, 32, 1, 1],
-        [513, 128, 32, 1, 1],
-        [1, 1, 992, 1, 1],
+        [tall, 129, 32, 1],
+        [513, 128, 32, 1],
+        [1, 1, 992, 1],
     ];
-    let mut case = |(i, [m, n, k, splits, matrices]): (usize, [usize; 5])| {
+    let mut case = |(i, [m, n, k, splits]): (usize, [usize; 4])| {
         let n = n.next_multiple_of(unit);
+        let matrices = if of_experts == 1 { EXPERTS } else { 1 };
         let ([words, halves], of_row, scales) = weights::<F>(random, [matrices * n, k], i % 2 == 1);
         let [bytes, factors] = activations(random, m, 8, of_row);
         let y = unread(stored, splits * m * (n + unit), [splits * m, n], [n + unit, 1]);
-        // A tile has one expert.
-        let of_tiles = experts(if matrices > 1 { m.div_ceil(tall) } else { 0 });
-        let experts: Vec<i32> = of_tiles.iter().flat_map(|expert| vec![*expert; tall / 8]).collect();
-        let experts = Input::slice(&experts[..experts.len().min(m.div_ceil(8))]);
+        let (experts, tiles) =
+            if matrices > 1 { experts_in_tiles(m.div_ceil(8), tall / 8) } else { Default::default() };
+        let [experts, tiles] = [experts, tiles].map(|list| Input::slice(&list));
         let [of_row, rows, parts] = [of_row, m, splits].map(Input::scalar);
-        let what = if matrices > 1 { ", experts".into() } else { format!(", {splits} parts") };
-        let name = format!("{m} × {n} × {k}{what}");
-        Case::new(name, [bytes, factors, words, halves, of_row, scales, experts, rows, parts, y])
+        let name = format!("{m} × {n} × {k}, {splits} parts");
+        Case::new(name, [bytes, factors, words, halves, of_row, scales, experts, tiles, rows, parts, y])
     };
     // Formats with blocks of 256 numbers take the first shapes only: beyond a tile the code does
     // not depend on the format.
     let n = if F::NUMBERS == 32 && tall == 64 { shapes.len() } else { 9 };
     let mut all: Vec<Case> = shapes.into_iter().take(n).enumerate().map(&mut case).collect();
     let k = F::NUMBERS.max(128);
-    let of_extremes = case((0, [PRODUCTS.len(), 4, k, 1, 1]));
+    let of_extremes = case((0, [PRODUCTS.len(), 4, k, 1]));
     let x = extremes(random, &PRODUCTS, Scalar::F32, k, k);
     all.push(with_quantized(of_extremes, x, 8, 0));
     all
+}
+
+/// Returns the expert of each of `groups` groups of 8 rows, and the first group of each tile of up
+/// to `tall` groups of one expert: tiles that are full, that are not, without an expert, and empty.
+fn experts_in_tiles(groups: usize, tall: usize) -> (Vec<i32>, Vec<i32>) {
+    let (mut experts, mut tiles) = (Vec::new(), vec![-1; groups.min(1)]);
+    for (expert, count) in [(2, tall + 1), (0, 1), (1, tall), (-1, groups)] {
+        let end = groups.min(experts.len() + count);
+        tiles.extend((experts.len()..end).step_by(tall).map(|group| group as i32));
+        experts.resize(end, expert);
+    }
+    (experts, tiles)
 }
 
 fn product_of_many(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
@@ -635,11 +646,11 @@ fn product_of_many(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 }
 
 fn product_of_many_of<F: Ggml>(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let [n, m] = [4, 7].map(|i: usize| inputs[i].value() as usize);
+    let [n, m] = [4, 8].map(|i: usize| inputs[i].value() as usize);
     let x = ungrouped(&inputs[0], &inputs[1], m, 8, n);
     let experts: Vec<i32> = inputs[6].to_vec();
     let expert = |row: usize| experts.get(row / 8).map_or(Some(0), |expert| usize::try_from(*expert).ok());
-    product::<F>(instance, [&inputs[2], &inputs[3], &inputs[5], &inputs[9]], x, expert, m, [n, 0], 9)
+    product::<F>(instance, [&inputs[2], &inputs[3], &inputs[5], &inputs[10]], x, expert, m, [n, 0], 10)
 }
 
 /// Shapes of parts: rows, columns, parts.

@@ -81,8 +81,9 @@ fn draw(random: &mut Random, routes: usize, count: usize) -> Vec<i32> {
     (0..routes).map(|_| random.below(count) as i32).collect()
 }
 
-/// Routes and experts: none, one, a warp and one more, experts without routes.
-const ROUTES: [[usize; 2]; 7] = [[0, 3], [1, 1], [33, 2], [64, 9], [100, 40], [31, 8], [5, 7]];
+/// Routes and experts: none, one, a warp and one more, experts without routes, many groups of an
+/// expert.
+const ROUTES: [[usize; 2]; 8] = [[0, 3], [1, 1], [33, 2], [64, 9], [100, 40], [31, 8], [5, 7], [600, 2]];
 
 fn routes(_: &Instance, random: &mut Random) -> Vec<Case> {
     let case = |[routes, count]: [usize; 2]| {
@@ -105,40 +106,52 @@ fn counted(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
 
 fn unplaced(_: &Instance, random: &mut Random) -> Vec<Case> {
     let mut cases = Vec::new();
-    for room in [8, 32] {
+    // The rows of a group, and the groups of a tile; 0 without tiles.
+    for [room, tall] in [[8, 0], [2, 0], [8, 3], [8, 1]] {
         for [routes, count] in ROUTES {
             let experts = draw(random, routes, count);
             let counts: Vec<i32> = of_experts(&experts, count).iter().map(|routes| routes.len() as i32).collect();
             // There are more groups after the last expert's than a warp has lanes.
-            let more = if room == 8 { 40 * room } else { 0 };
+            let more = if tall < 2 { 40 * room } else { 0 };
             let rows = (routes + count.min(routes) * (room - 1)).next_multiple_of(room) + more;
+            let tiles = if tall == 0 { 0 } else { rows / room / tall + count.min(routes) + 1 };
             let unwritten = |n: usize| Input::slice(&vec![-7i32; n]);
             let (experts, counts) = (Input::slice(&experts), Input::slice(&counts));
-            let [order, groups, places] = [rows, rows / 8, routes].map(unwritten);
-            let name = format!("{routes} routes to {count}, groups of {room}");
-            cases.push(Case::new(name, [experts, counts, Input::scalar(room), order, groups, places]));
+            let [order, groups, tiles, places] = [rows, rows / room, tiles, routes].map(unwritten);
+            let name = format!("{routes} routes to {count}, groups of {room}, tiles of {tall}");
+            let [room, tall] = [room, tall.max(1)].map(Input::scalar);
+            cases.push(Case::new(name, [experts, counts, room, tall, order, groups, tiles, places]));
         }
     }
     // The largest cases come first, because they detect the most errors.
-    cases.sort_by_key(|case| Reverse(case.inputs[3].extents()[0]));
+    cases.sort_by_key(|case| Reverse(case.inputs[4].extents()[0]));
     cases
 }
 
 fn placed(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let (experts, room) = (inputs[0].to_vec::<i32>(), inputs[2].value() as usize);
-    let (mut order, mut groups, mut places) = (Vec::new(), Vec::new(), vec![0.0; experts.len()]);
+    let [room, tall] = [2, 3].map(|i: usize| inputs[i].value() as usize);
+    let [rows, group_count, tile_count] = [4, 5, 6].map(|i: usize| inputs[i].extents()[0]);
+    let experts = inputs[0].to_vec::<i32>();
+    let (mut order, mut groups, mut tiles, mut short) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut places = vec![0.0; experts.len()];
     for (expert, routes) in of_experts(&experts, inputs[1].extents()[0]).into_iter().enumerate() {
         for route in &routes {
             places[*route] = order.len() as f64;
             order.push(*route as f64);
         }
         order.resize(order.len().next_multiple_of(room), -1.0);
-        groups.resize(order.len() / 8, expert as f64);
+        for group in (groups.len()..order.len() / room).step_by(tall) {
+            if group + tall <= order.len() / room { &mut tiles } else { &mut short }.push(group as f64);
+        }
+        groups.resize(order.len() / room, expert as f64);
     }
-    order.resize(inputs[3].extents()[0], -1.0);
-    groups.resize(inputs[4].extents()[0], -1.0);
+    tiles.append(&mut short);
+    tiles.extend((groups.len()..group_count).step_by(tall).map(|group| group as f64));
+    order.resize(rows, -1.0);
+    groups.resize(group_count, -1.0);
+    tiles.resize(tile_count, -1.0);
     let exact = |argument: usize, values: Vec<f64>| Expected::new(argument, values, Bound::Exact);
-    vec![exact(3, order), exact(4, groups), exact(5, places)]
+    vec![exact(4, order), exact(5, groups), exact(6, tiles), exact(7, places)]
 }
 
 fn rows(instance: &Instance, random: &mut Random) -> Vec<Case> {

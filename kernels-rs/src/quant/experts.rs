@@ -1,6 +1,29 @@
 //! Calls for mixtures of experts with quantized weights.
+//!
+//! A plan decides how rows are multiplied, by the mean number of rows of an expert
+//! ([`ExpertPlan::of`]). The table has the times in µs of each plan on an H200 for 128 experts, of
+//! which each token chooses 8, with matrices of 768 × 2048 in Q4_K, cold
+//! (`kernels bench --suite experts`). The copy moves the bytes of all chosen matrices, half of them
+//! read. The dense product has one matrix: of the rows of all eight experts for one token, else of
+//! one expert, for as many rows as all experts have together:
+//!
+//! | tokens | one by one | groups of 2, 4, 8 | tiles of 16, 32, 64 | chosen | copy | dense |
+//! |---|---|---|---|---|---|---|
+//! | 1 | 6.4 | 10, 10, 12 | 52, 47, 47 | 6.4 | 4.8 | 6.3 |
+//! | 8 | 23.6 | 26, 30, 40 | 78, 64, 96 | 23.6 | 13.9 | 9.7 |
+//! | 32 | 74 | 62, 60, 80 | 125, 124, 156 | 60 | 29 | 23 |
+//! | 64 | 138 | 101, 83, 90 | 141, 136, 164 | 83 | 33 | 34 |
+//! | 128 | 265 | 178, 132, 121 | 145, 152, 193 | 121 | 34 | 58 |
+//! | 512 | 1030 | 636, 421, 343 | 283, 261, 290 | 262 | 34 | 197 |
+//!
+//! So one token reads its matrices at 0.75 of a copy's rate (Q4_0 0.81, Q6_K 0.80, Q8_0 0.89), and
+//! 512 tokens have 0.75 of the dense rate (Q4_0 0.71, Q6_K 0.64, Q8_0 0.66). A step with its choice
+//! of experts takes 0.1 to 3 µs more in a graph. Rows of an expert are filled up to 8 only, and a
+//! tile skips the absent ones: with rows filled up to whole tiles, 512 tokens took 296 µs, and with
+//! groups of 8 for all numbers of rows, 32 tokens took 79 µs. Between these numbers of tokens, the
+//! blocks of groups limit the speed: K is short, so that a warp multiplies two units of a row.
 
-use super::plan::{GemvBlock, QuantTile};
+use super::plan::{ExpertPlan, GemvBlock};
 use super::routing::{combine, count_routes, place_routes, route};
 use super::weighted::{ActivationRows, Activations, SingleRows};
 use super::weights::Weights;
@@ -121,27 +144,33 @@ impl Routes {
         self.weights.view([self.tokens, self.chosen])
     }
 
-    /// Queues the choice of rows for products with experts: a row for each route if routes are
-    /// few, or rows ordered by expert.
+    /// Queues the choice of rows for products with experts, by the plan for this number of routes.
     ///
     /// # Errors
     /// Returns an error if memory is insufficient.
     pub fn rows(self, on: &impl Queue) -> Result<ExpertRows, Error> {
+        let plan = ExpertPlan::of(self.tokens * self.chosen, self.count);
+        self.rows_with_plan(on, plan)
+    }
+
+    /// Queues the choice of rows for products with experts by a given plan.
+    ///
+    /// # Errors
+    /// Returns an error if memory is insufficient.
+    pub fn rows_with_plan(self, on: &impl Queue, plan: ExpertPlan) -> Result<ExpertRows, Error> {
         let routes = self.tokens * self.chosen;
-        let each = routes.div_ceil(self.count.max(1));
-        let tile = match each {
-            // Most experts have one route or none.
-            0..=1 => return Ok(ExpertRows { rows: routes, tile: None, order: None, routes: self }),
-            2..=8 => None,
-            9..=16 => Some(QuantTile::T16x128),
-            17..=48 => Some(QuantTile::T32x128),
-            _ => Some(QuantTile::T64x128),
+        let (rows, room) = (plan.rows(routes, self.count), plan.group());
+        if plan == ExpertPlan::Single {
+            return Ok(ExpertRows { rows, plan, order: None, routes: self });
+        }
+        let (groups_of_tile, tile_count) = match plan {
+            // Each expert, and the rows after the last one, may have a tile that is not full.
+            ExpertPlan::Tiles(tile) if rows > 0 => (tile.rows() / 8, rows / tile.rows() + self.count.min(routes) + 1),
+            _ => (1, 0),
         };
-        let room = tile.map_or(8, QuantTile::rows);
-        let rows = (routes + self.count.min(routes) * (room - 1)).next_multiple_of(room);
         let mut counts = on.scratch::<i32>(self.count)?;
-        let (mut order, mut groups) = (on.scratch::<i32>(rows)?, on.scratch::<i32>(rows / 8)?);
-        let mut places = on.scratch::<i32>(routes)?;
+        let (mut order, mut groups) = (on.scratch::<i32>(rows)?, on.scratch::<i32>(rows / room)?);
+        let (mut places, mut tiles) = (on.scratch::<i32>(routes)?, on.scratch::<i32>(tile_count)?);
         let experts = self.experts.view([routes])?;
         // SAFETY: the launches compare the lengths, and the kernels' accesses stay within them for
         // existing experts, which `route` chooses. The oracle checks that (`kernels check`).
@@ -152,12 +181,15 @@ impl Routes {
                 experts,
                 counts.view([self.count])?,
                 room,
+                groups_of_tile,
                 order.view_mut([rows])?,
-                groups.view_mut([rows / 8])?,
+                groups.view_mut([rows / room])?,
+                tiles.view_mut([tile_count])?,
                 places.view_mut([routes])?,
             )?;
         }
-        Ok(ExpertRows { rows, tile, order: Some(ExpertOrder { order, groups, places }), routes: self })
+        let order = ExpertOrder { order, groups, tiles, tile_count, places };
+        Ok(ExpertRows { rows, plan, order: Some(order), routes: self })
     }
 }
 
@@ -166,8 +198,11 @@ impl Routes {
 struct ExpertOrder {
     /// The route of each row, or −1.
     order: QueueMemory<i32>,
-    /// The expert of each group of 8 rows, or −1.
+    /// The expert of each group of rows, or −1.
     groups: QueueMemory<i32>,
+    /// The first group of each tile, or −1 for an empty tile; nothing for products without tiles.
+    tiles: QueueMemory<i32>,
+    tile_count: usize,
     /// The row of each route.
     places: QueueMemory<i32>,
 }
@@ -180,9 +215,7 @@ struct ExpertOrder {
 #[derive(Debug)]
 pub struct ExpertRows {
     rows: usize,
-    /// The tile, if many rows are ordered by expert. `None` for groups of 8 rows, and for a row for
-    /// each route.
-    tile: Option<QuantTile>,
+    plan: ExpertPlan,
     /// The order of the rows. `None` if there is a row for each route.
     order: Option<ExpertOrder>,
     routes: Routes,
@@ -247,18 +280,20 @@ impl ExpertRows {
         let format = weights.format();
         let Some(order) = &self.order else {
             let rows = SingleRows { x: *x, chosen, experts: self.routes.experts.view([self.rows])? };
-            let is_narrow = self.rows * (all / count) < 32 * on.device().facts().multiprocessors as usize;
-            let block = GemvBlock::of_single_row(format, cols, is_narrow);
+            let multiprocessors = on.device().facts().multiprocessors as usize;
+            let block = GemvBlock::of_single_rows(format, cols, self.rows * (all / count), multiprocessors);
             return with_format!(format, F => weights.queue_single_rows::<T, Identity, F>(on, block, rows, y, Identity));
         };
         // Rows of tokens are found by their routes.
         let none = on.scratch::<i32>(0)?;
         let by_route = if of_tokens { order.order.view([self.rows])? } else { none.view([0])? };
-        let x = Activations::quantize_ordered(on, x, self.rows, 8, &by_route, chosen)?;
-        let rows = ActivationRows { x: &x, experts: order.groups.view([self.rows / 8])?, whole: false };
-        with_format!(format, F => match self.tile {
-            None => weights.queue_few_rows::<T, Identity, F>(on, GemvBlock::of_group(format, 8), &rows, y, Identity),
-            Some(tile) => weights.tiles::<T, Identity, F>(on, tile, 1, &rows, y, Identity),
+        let room = self.plan.group();
+        let x = Activations::quantize_ordered(on, x, self.rows, room, &by_route, chosen)?;
+        let (experts, tiles) = (order.groups.view([self.rows / room])?, order.tiles.view([order.tile_count])?);
+        let rows = ActivationRows { x: &x, experts, tiles, whole: false };
+        with_format!(format, F => match self.plan {
+            ExpertPlan::Tiles(tile) => weights.tiles::<T, Identity, F>(on, tile, 1, &rows, y, Identity),
+            _ => weights.queue_few_rows::<T, Identity, F>(on, GemvBlock::of_group(format, room), &rows, y, Identity),
         })
     }
 

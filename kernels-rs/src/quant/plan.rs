@@ -37,19 +37,25 @@ pub(super) fn group_rows(rows: usize) -> usize {
 }
 
 impl GemvBlock {
-    /// Returns the block for a single row that the kernel quantizes, with `k` activations.
-    /// `is_narrow` says that the product has few columns: then more warps share them.
+    /// Returns the block for rows that the kernel quantizes one by one, with `k` activations and
+    /// `cols` columns of all rows together.
     ///
-    /// `kernels tune weights` chose the blocks for few columns on an H200. A product then takes
-    /// 0.81 to 0.93 of the time of two columns a warp, 256 threads and two units ahead. The
-    /// measured products have 2048 or 4096 columns, K from 2048 to 14,336, and Q4_0, Q4_K, Q6_K or
-    /// Q8_0. One column with 256 threads takes 2 to 7 % longer.
-    pub(super) fn of_single_row(format: Format, k: usize, is_narrow: bool) -> GemvBlock {
+    /// Few columns are shared by more warps, and blocks of 48 columns use all multiprocessors where
+    /// blocks of 64 would leave some idle. `kernels tune weights` chose the blocks on an H200, for
+    /// Q4_0, Q4_K, Q6_K and Q8_0. A product with 2048 or 4096 columns, K from 2048 to 14,336, takes
+    /// 0.81 to 0.93 of the time of two columns a warp, 256 threads and two units ahead. One column
+    /// with 256 threads takes 2 to 7 % longer. With 6144 columns, three columns a warp take 0.94 to
+    /// 0.96 of the time of four.
+    pub(super) fn of_single_rows(format: Format, k: usize, cols: usize, multiprocessors: usize) -> GemvBlock {
+        let columns = [1, 3, 4][usize::from(cols >= 32 * multiprocessors) + usize::from(cols > 48 * multiprocessors)];
         // A block quantizes complete pieces of K, so a piece is as short as K permits.
-        let [columns, threads, piece, ahead] = match (is_narrow, format.is_light(), k) {
-            (true, _, ..=1024) => [1, 256, 1024, 1],
-            (true, _, ..=4096) => [1, 512, 2048, 1],
-            (true, ..) => [1, 512, 4096, 1],
+        let [columns, threads, piece, ahead] = match (columns, format.is_light(), k) {
+            (1, _, ..=1024) => [1, 256, 1024, 1],
+            (1, _, ..=4096) => [1, 512, 2048, 1],
+            (1, ..) => [1, 512, 4096, 1],
+            (3, _, ..=1024) => [3, 256, 1024, 1],
+            (3, _, ..=2048) => [3, 512, 2048, 1],
+            (3, ..) => [3, 512, 4096, 1],
             (_, _, ..=1024) => [4, 256, 1024, 1],
             (_, true, ..=2048) => [4, 512, 2048, 2],
             (_, true, ..=4096) => [4, 512, 4096, 2],
@@ -204,6 +210,62 @@ impl QuantTile {
     }
 }
 
+/// A way to compute products of rows with the matrices of their experts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ExpertPlan {
+    /// [`gemv_blocks`](super::few::gemv_blocks) with a row for each route, one by one.
+    Single,
+    /// [`gemv_blocks`](super::few::gemv_blocks) with groups of up to 2, 4 or 8 rows of an expert.
+    Groups(GroupSize),
+    /// [`gemm_blocks`](super::many::gemm_blocks) with this tile, of rows of an expert.
+    Tiles(QuantTile),
+}
+
+/// The largest number of rows of a group.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum GroupSize {
+    /// Two rows.
+    Two,
+    /// Four rows.
+    Four,
+    /// Eight rows.
+    Eight,
+}
+
+impl ExpertPlan {
+    /// Returns the plan for a number of routes to `experts` experts.
+    #[must_use]
+    pub fn of(routes: usize, experts: usize) -> ExpertPlan {
+        match routes.div_ceil(experts.max(1)) {
+            // Most experts have one route or none.
+            0..=1 => ExpertPlan::Single,
+            2..=4 => ExpertPlan::Groups(GroupSize::Four),
+            5..=8 => ExpertPlan::Groups(GroupSize::Eight),
+            9..=16 => ExpertPlan::Tiles(QuantTile::T16x128),
+            17..=48 => ExpertPlan::Tiles(QuantTile::T32x128),
+            _ => ExpertPlan::Tiles(QuantTile::T64x128),
+        }
+    }
+
+    /// Returns the number of rows of a group, which have one expert.
+    pub(super) fn group(self) -> usize {
+        match self {
+            ExpertPlan::Single => 1,
+            ExpertPlan::Groups(GroupSize::Two) => 2,
+            ExpertPlan::Groups(GroupSize::Four) => 4,
+            ExpertPlan::Groups(GroupSize::Eight) | ExpertPlan::Tiles(_) => 8,
+        }
+    }
+
+    /// Returns the number of rows of results, in whole groups of rows, for a number of routes to
+    /// `experts` experts.
+    #[must_use]
+    pub fn rows(self, routes: usize, experts: usize) -> usize {
+        let group = self.group();
+        (routes + experts.min(routes) * (group - 1)).next_multiple_of(group)
+    }
+}
+
 /// The costs of the kernels, from which a plan is chosen: times in nanoseconds that a busy
 /// multiprocessor takes. Only their ratios count.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -299,8 +361,7 @@ fn each_plan(
 ) {
     let sms = multiprocessors.max(1);
     if rows == 1 {
-        let is_narrow = cols < 32 * multiprocessors;
-        return offer(0.0, QuantPlan::Few(GemvBlock::of_single_row(format, k, is_narrow)));
+        return offer(0.0, QuantPlan::Few(GemvBlock::of_single_rows(format, k, cols, multiprocessors)));
     }
     let few = QuantPlan::few(format, rows);
     // Activations of so few rows lie in smaller groups than tiles read.

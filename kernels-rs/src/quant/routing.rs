@@ -141,39 +141,51 @@ pub fn count_routes(experts: &[i32], counts: &mut [i32]) {
     }
 }
 
-/// Orders routes by expert, and the routes of an expert by number. There is one warp per expert,
-/// and one for the rows after the last expert. The number of an expert's rows is a multiple of
-/// `room`, which is a multiple of 8.
+/// Orders routes by expert, and the routes of an expert by number, in groups of `room` rows of one
+/// expert. Divides the groups of an expert into tiles of up to `tall` groups. There is one warp per
+/// expert, and one for the rows after the last expert.
 ///
-/// `order` is the route of each row, or −1. `groups` is the expert of each 8 rows, or −1. `places`
-/// is the row of each route.
+/// `order` is the route of each row, or −1. `groups` is the expert of each group, or −1. `tiles` is
+/// the first group of each tile, or −1 for an empty tile; tiles of `tall` groups come first, so that
+/// short ones balance the load at the end. `places` is the row of each route.
 ///
 /// `experts` and `places` have an element for each route, and `counts` has one for each expert.
 #[kernel(
-    block = 256, grid = (counts.len() + 1).div_ceil(8), writes(order = once, groups = once),
+    block = 256, grid = (counts.len() + 1).div_ceil(8), writes(order = once, groups = once, tiles = once),
 )]
 #[requires(
-    room > 0, room % 8 == 0, order.len() == 8 * groups.len(), order.len() % room == 0, places.len() == experts.len(),
-    order.len() >= experts.len(),
+    room > 0, tall > 0, order.len() == room * groups.len(), places.len() == experts.len(), order.len() >= experts.len(),
+    tiles.is_empty() || tiles.len() > groups.len() / tall,
 )]
 pub fn place_routes(
     experts: &[i32],
     counts: &[i32],
     room: usize,
+    tall: usize,
     order: &mut [i32],
     groups: &mut [i32],
+    tiles: &mut [i32],
     places: &mut [i32],
 ) {
     let (expert, lane) = (block::x() * 8 + warp::index(), warp::lane());
-    let mut before = 0;
-    for i in (lane..expert.min(counts.len())).step_by(32) {
-        before += (counts[i] as usize).next_multiple_of(room);
+    // The groups, the full tiles and the other tiles of the experts before, and all full tiles.
+    let (mut before, mut full_before, mut others_before, mut all_full) = (0, 0, 0, 0);
+    for i in (lane..counts.len()).step_by(32) {
+        let groups = (counts[i] as usize).div_ceil(room);
+        all_full += groups / tall;
+        if i < expert {
+            before += groups;
+            full_before += groups / tall;
+            others_before += (groups % tall).min(1);
+        }
     }
     let first = warp::sum(before as i32) as usize;
+    let full_before = warp::sum(full_before as i32) as usize;
+    let other = (warp::sum(others_before as i32) + warp::sum(all_full as i32)) as usize;
     if expert < counts.len() {
         let count = counts[expert] as usize;
-        let end = first + count.next_multiple_of(room);
-        let mut next = first;
+        let end = first + count.div_ceil(room);
+        let mut next = room * first;
         for i in (0..experts.len()).step_by(32) {
             let route = i + lane;
             let of = if route < experts.len() { experts[route] } else { -1 };
@@ -186,18 +198,32 @@ pub fn place_routes(
             }
             next += all.count_ones() as usize;
         }
-        for row in (first + count + lane..end).step_by(32) {
+        for row in (room * first + count + lane..room * end).step_by(32) {
             order[row] = -1;
         }
-        for group in (first / 8 + lane..end / 8).step_by(32) {
+        for group in (first + lane..end).step_by(32) {
             groups[group] = expert as i32;
         }
+        if !tiles.is_empty() {
+            let full = (end - first) / tall;
+            for i in (lane..full).step_by(32) {
+                tiles[full_before + i] = (first + i * tall) as i32;
+            }
+            if lane == 0 && first + full * tall < end {
+                tiles[other] = (first + full * tall) as i32;
+            }
+        }
     } else if expert == counts.len() {
-        for row in (first + lane..order.len()).step_by(32) {
+        for row in (room * first + lane..order.len()).step_by(32) {
             order[row] = -1;
         }
-        for group in (first / 8 + lane..groups.len()).step_by(32) {
+        for group in (first + lane..groups.len()).step_by(32) {
             groups[group] = -1;
+        }
+        let mut group = first + lane * tall;
+        for tile in (other + lane..tiles.len()).step_by(32) {
+            tiles[tile] = if group < groups.len() { group as i32 } else { -1 };
+            group += 32 * tall;
         }
     }
 }

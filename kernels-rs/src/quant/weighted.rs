@@ -185,7 +185,7 @@ impl Weights {
             return Err(y.refused_operand(why));
         }
         let dense = on.scratch::<i32>(0)?;
-        let rows = ActivationRows { x, experts: dense.view([0])?, whole: true };
+        let rows = ActivationRows { x, experts: dense.view([0])?, tiles: dense.view([0])?, whole: true };
         suitable(plan, x.rows, y)?;
         with_format!(self.format(), F => match plan {
             QuantPlan::Few(block) => self.queue_few_rows::<T, E, F>(on, block, &rows, y, epilogue),
@@ -300,7 +300,8 @@ impl Weights {
     ) -> Result<(), Error> {
         let (words, halves, scales) = lent.views()?;
         let (bytes, factors) = rows.x.views()?;
-        dispatch!(let [BM: usize, Q: usize, T_: usize, V: usize] = match (tile, rows_are_whole(&*y, 4)) {
+        dispatch!(let EXPERTS: bool = !rows.whole;
+        let [BM: usize, Q: usize, T_: usize, V: usize] = match (tile, rows_are_whole(&*y, 4)) {
             (QuantTile::T16x128, true) => [16, 2, 64, 4],
             (QuantTile::T16x128, false) => [16, 2, 64, 1],
             (QuantTile::T32x128, true) => [32, 1, 128, 4],
@@ -310,7 +311,7 @@ impl Weights {
         };
         // SAFETY: as in `queue_single_rows`.
         unsafe {
-            gemm_blocks::<F, T, E, BM, V, Q, T_>::launch_unchecked(
+            gemm_blocks::<F, T, E, BM, V, EXPERTS, Q, T_>::launch_unchecked(
                 &LibraryCall(on),
                 bytes,
                 factors,
@@ -319,6 +320,7 @@ impl Weights {
                 lent.units,
                 scales,
                 rows.experts,
+                rows.tiles,
                 rows.x.rows,
                 splits,
                 y,
@@ -350,6 +352,8 @@ pub(super) struct ActivationRows<'a> {
     pub(super) x: &'a Activations,
     /// The number of an expert for each group of rows, or nothing.
     pub(super) experts: BufferView<'a, i32, 1>,
+    /// The first group of each tile of an expert's rows, or nothing.
+    pub(super) tiles: BufferView<'a, i32, 1>,
     /// Whether the rows may be divided into other groups.
     pub(super) whole: bool,
 }

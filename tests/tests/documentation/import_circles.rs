@@ -51,7 +51,7 @@ const LARGER_CIRCLES: [(&str, &[usize], &str); 20] = [
     ("runtime/python/src", &[4], "a device keeps the arrays of pending calls, which it reads from PyTorch"),
     ("runtime/python/src/library", &[4], "mod.rs registers the calls, which have its arrays"),
     ("kernels-rs/src/attention", &[3], "a cache appends and extends itself by calls of the library"),
-    ("kernels-rs/command/src/bench/suites", &[10], "mod.rs lists the suites and has what they share"),
+    ("kernels-rs/command/src/bench/suites", &[11], "mod.rs lists the suites and has what they share"),
     ("kernels-rs/command/src/inspect", &[7], "the model of a page has the parts, each of which is made from it"),
     ("kernels-rs/guide/src", &[5], "lib.rs lists the chapters and has what they share"),
     ("kernels-rs/models/src/engine", &[8, 5], "a model runs steps, which use the model; a cache is read by attention"),

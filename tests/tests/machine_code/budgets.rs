@@ -270,10 +270,20 @@ fn igemm_issues_mostly_multiplications() {
     }
 }
 
+/// Returns the registers of a thread of a tile of `tall` rows. A multiprocessor has seven blocks of
+/// two warps, or six with experts, and 16 larger warps.
+fn registers_of_tile(tall: u32, with_experts: bool) -> u32 {
+    match (tall, with_experts) {
+        (16, true) => REGISTERS / 384,
+        (16, false) => REGISTERS / 448,
+        _ => REGISTERS / 512,
+    }
+}
+
 /// Checks the share of `dp4a` in the slots of the loop of products of many rows, in percent.
 #[test]
 fn tiles_of_blocks_issue_mostly_multiplications() {
-    const SHARES: [(&str, u32); 8] = [
+    const SHARES: [(&str, u32); 10] = [
         ("gemm_blocks@q4_0_f32_64_v4", 60),
         ("gemm_blocks@q8_0_f32_64_v4", 60),
         ("gemm_blocks@q4_k_f32_64_v4", 54),
@@ -282,9 +292,12 @@ fn tiles_of_blocks_issue_mostly_multiplications() {
         ("gemm_blocks@q6_k_f32_32_v4", 46),
         ("gemm_blocks@q4_0_f32_16_v4", 50),
         ("gemm_blocks@q4_k_f16_16_v1", 45),
+        ("gemm_blocks@experts_q4_k_f32_64_v4", 54),
+        ("gemm_blocks@experts_q4_k_f32_32_v4", 54),
     ];
-    for Cost { name, resources, hot, .. } in costs::<gemm_blocks<Q4_0, f32, Identity, 64, 4, 1, 256>>() {
-        let registers = if name.contains("_16_") { REGISTERS / 448 } else { REGISTERS / 512 };
+    for Cost { name, resources, hot, .. } in costs::<gemm_blocks<Q4_0, f32, Identity, 64, 4, false, 1, 256>>() {
+        let tall = if name.contains("_16_") { 16 } else { 32 };
+        let registers = registers_of_tile(tall, name.contains("experts"));
         assert!(resources.registers <= registers, "{name}: {} registers", resources.registers);
         assert_eq!((resources.spill_stores, resources.stack_bytes), (0, 0), "{name} spills");
         let Some(hot) = hot else { panic!("{name} has no loop") };
@@ -380,7 +393,7 @@ fn every_format_stays_in_registers() {
         // Rows, columns, threads, piece, units ahead, as `Weights::product` chooses them.
         let rows = [
             [1, 4, 512, 4096, ahead],
-            [1, 2, 256, 4096, 2],
+            [1, 3, 512, 4096, 1],
             [2, few, 256, 2048, 1],
             [4, few, 256, 2048, 1],
             [8, many, 256, 2048, 1],
@@ -396,16 +409,13 @@ fn every_format_stays_in_registers() {
         }
         let tiles = [[16, 2], [32, 1], [64, 1]].into_iter().enumerate();
         for (_, [tall, q]) in tiles.filter(|(product, _)| selected(*product, at)) {
-            let sizes = [tall, 4, q, 4 * tall].map(number);
-            let tile = [constant.clone(), float.clone(), identity.clone()].into_iter().chain(sizes).collect();
-            // Seven blocks of two warps have 16 registers more a thread.
-            let registers = if tall == 16 { REGISTERS / 448 } else { REGISTERS / 512 };
-            compiled(
-                gemm_blocks::<Q4_0, f32, Identity, 64, 4, 1, 256>::ARTIFACT,
-                tile,
-                registers,
-                QuantizedProduct::Tile,
-            );
+            for with_experts in [false, true] {
+                let types = [constant.clone(), float.clone(), identity.clone()].into_iter();
+                let (rows, threads) = ([tall, 4].map(number), [q, 4 * tall].map(number));
+                let tile = types.chain(rows).chain([Constant::Bool(with_experts)]).chain(threads).collect();
+                let kernel = gemm_blocks::<Q4_0, f32, Identity, 64, 4, false, 1, 256>::ARTIFACT;
+                compiled(kernel, tile, registers_of_tile(tall, with_experts), QuantizedProduct::Tile);
+            }
         }
     }
     let machine_code = nvdisasm.disassemble_all(&ptxas, products.iter().map(|(_, ptx, ..)| &ptx[..]), Target::SM_61);

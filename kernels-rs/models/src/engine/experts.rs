@@ -7,6 +7,7 @@ use crate::configuration::Experts;
 use kernels_rs::Queue;
 use kernels_rs::activation::{fast_swiglu, swiglu};
 use kernels_rs::elementwise::map2;
+use kernels_rs::quant::plan::ExpertPlan;
 use kernels_rs::quant::{Routing, Weights};
 use runtime::{BufferView, BufferViewMut, Error};
 
@@ -46,17 +47,9 @@ impl ExpertNetworks {
     /// of `width` elements: the logits of the router, and gate, up, their product and the result of
     /// each expert. Gate and up have `inner` elements each.
     pub(super) fn elements(experts: &Experts, [width, inner]: [usize; 2], tokens: u64) -> u64 {
-        let (count, routes) = (experts.count as u64, tokens.saturating_mul(experts.used as u64));
-        // `Routes::rows` fills the rows of each expert up to whole tiles. The rows of a tile follow
-        // from the mean number of tokens of an expert.
-        let tile = match routes.div_ceil(count.max(1)) {
-            0..=1 => 1,
-            2..=8 => 8,
-            9..=16 => 16,
-            17..=48 => 32,
-            _ => 64,
-        };
-        let rows = routes.saturating_add(count.min(routes) * (tile - 1));
+        let routes = tokens.saturating_mul(experts.used as u64);
+        let rows = ExpertPlan::of(routes as usize, experts.count).rows(routes as usize, experts.count) as u64;
+        let count = experts.count as u64;
         tokens.saturating_mul(count).saturating_add(rows.saturating_mul((3 * inner + width) as u64))
     }
 

@@ -1,6 +1,8 @@
 //! A layer of experts with quantized weights.
 
 use super::{dequantized, quantized};
+use kernels_rs::quant::plan::GroupSize::{Eight, Four, Two};
+use kernels_rs::quant::plan::{ExpertPlan, QuantTile};
 use kernels_rs::quant::{Routing, Weights};
 use runtime::Device;
 use runtime::testing::Random;
@@ -9,8 +11,27 @@ on_each_device! {
     cpu_experts_multiply_their_rows gpu_experts_multiply_their_rows experts;
 }
 
-/// Checks a layer of experts, by rows of routes and by rows in groups of every size. The layer's
-/// graph is replayed with other routes.
+/// The plans of numbers of tokens with two of four experts each.
+const CHOSEN_PLANS: [(usize, ExpertPlan); 7] = [
+    (0, ExpertPlan::Single),
+    (2, ExpertPlan::Single),
+    (8, ExpertPlan::Groups(Four)),
+    (16, ExpertPlan::Groups(Eight)),
+    (32, ExpertPlan::Tiles(QuantTile::T16x128)),
+    (68, ExpertPlan::Tiles(QuantTile::T32x128)),
+    (120, ExpertPlan::Tiles(QuantTile::T64x128)),
+];
+
+/// Plans that no number of tokens chooses: for few rows, and without tokens.
+const OTHER_PLANS: [(usize, ExpertPlan); 5] = [
+    (9, ExpertPlan::Groups(Two)),
+    (1, ExpertPlan::Groups(Eight)),
+    (3, ExpertPlan::Tiles(QuantTile::T64x128)),
+    (0, ExpertPlan::Tiles(QuantTile::T32x128)),
+    (0, ExpertPlan::Groups(Four)),
+];
+
+/// Checks a layer of experts by every plan. The layer's graph is replayed with other routes.
 fn experts(device: &Device) {
     let (mut random, [count, chosen, n, k]) = (Random::new(11), [4, 2, 36, 64]);
     let numbers: Vec<f32> = random.values(count * n * k);
@@ -18,8 +39,10 @@ fn experts(device: &Device) {
     let up = Weights::quantize_q8(device, &device.upload(&numbers).unwrap().view([count * n, k]).unwrap()).unwrap();
     let down = Weights::quantize_q4(device, &device.upload(&back).unwrap().view([count * k, n]).unwrap()).unwrap();
     let (w_up, w_down) = (dequantized(device, &up), dequantized(device, &down));
-    // Routes for each expert: 1, 8, 16, 34, 60.
-    for tokens in [2, 16, 32, 68, 120, 0] {
+    for (tokens, plan) in CHOSEN_PLANS {
+        assert_eq!(ExpertPlan::of(tokens * chosen, count), plan, "{tokens} tokens");
+    }
+    for (tokens, plan) in CHOSEN_PLANS.into_iter().chain(OTHER_PLANS) {
         let recording = device.record();
         let logits = recording.own(device.zeros::<f32>(tokens * count).unwrap()).unwrap();
         let x: Vec<f32> = random.values(tokens * k);
@@ -27,7 +50,7 @@ fn experts(device: &Device) {
         let y = recording.own(device.zeros::<f32>(tokens * k).unwrap()).unwrap();
         let routing = Routing::softmax(chosen).normalized();
         let routes = routing.run(&recording, &logits.view([tokens, count]).unwrap(), None).unwrap();
-        let rows = routes.rows(&recording).unwrap();
+        let rows = routes.rows_with_plan(&recording, plan).unwrap();
         let hidden = recording.own(device.zeros::<f32>(rows.count() * n).unwrap()).unwrap();
         let wide = recording.own(device.zeros::<f32>(rows.count() * k).unwrap()).unwrap();
         let (of_hidden, of_wide) = ([rows.count(), n], [rows.count(), k]);
@@ -65,7 +88,7 @@ fn experts(device: &Device) {
                     // one.
                     let off = 0.01 * size;
                     let got = f64::from(got[token * k + i]);
-                    assert!((got - value).abs() <= off, "{tokens} tokens, {token}, {i}: {got}, not {value}");
+                    assert!((got - value).abs() <= off, "{plan:?}, {tokens} tokens, {token}, {i}: {got}, not {value}");
                 }
             }
         }

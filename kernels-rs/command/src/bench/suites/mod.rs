@@ -5,6 +5,7 @@ mod checked;
 mod configurations;
 mod cublas;
 mod driver;
+mod experts;
 mod gemm;
 mod memory;
 mod plan;
@@ -47,6 +48,9 @@ pub(super) enum GpuSuite {
     /// Integer products, compared with cuBLAS in f32, and products with quantized weights, compared
     /// with a copy of the same number of bytes
     Quant,
+    /// Products of tokens with the quantized matrices of their experts, compared with a copy of the
+    /// same number of bytes and with a dense product
+    Experts,
     /// The PTX of every kernel, compared with its checked form, by the device's clock
     Checked,
     /// Costs of the matrix product kernels on this device; prints a new selection table
@@ -176,6 +180,7 @@ impl Suite {
             Suite::Estimable(suite) => suite.times(&Timer::new(&Device::cuda(0).map_err(Error::Device)?)?, rounds)?,
             Suite::OnGpu(GpuSuite::Runtime) => runtime::measure(rounds)?,
             Suite::OnGpu(GpuSuite::Quant) => quant::measure(names, rounds)?,
+            Suite::OnGpu(GpuSuite::Experts) => experts::measure(rounds)?,
             Suite::OnGpu(GpuSuite::Checked) => return checked(names, rounds, as_json, out),
             Suite::OnGpu(GpuSuite::Plan) => return plan(rounds, as_json, out),
         };
