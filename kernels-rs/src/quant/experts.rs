@@ -1,11 +1,11 @@
 //! Calls for mixtures of experts with quantized weights.
 //!
 //! A plan decides how rows are multiplied, by the mean number of rows of an expert
-//! ([`ExpertPlan::of`]). The table has the times in µs of each plan on an H200 for 128 experts, of
-//! which each token chooses 8, with matrices of 768 × 2048 in Q4_K, cold
-//! (`kernels bench --suite experts`). The copy moves the bytes of all chosen matrices, half of them
-//! read. The dense product has one matrix: of the rows of all eight experts for one token, else of
-//! one expert, for as many rows as all experts have together:
+//! ([`ExpertPlan::of`]). The table has the times in µs of each plan on an H200, by
+//! `kernels bench --suite experts`. Each token chooses 8 of 128 experts, whose matrices of 768 ×
+//! 2048 in Q4_K are not in the L2 cache. The copy moves the bytes of all chosen matrices, half of
+//! them read. The dense product has the rows of eight experts for one token. For more tokens, it
+//! has one expert, with as many rows of activations as all experts have together:
 //!
 //! | tokens | one by one | groups of 2, 4, 8 | tiles of 16, 32, 64 | chosen | copy | dense |
 //! |---|---|---|---|---|---|---|
@@ -16,12 +16,14 @@
 //! | 128 | 265 | 178, 132, 121 | 145, 152, 193 | 121 | 34 | 58 |
 //! | 512 | 1030 | 636, 421, 343 | 283, 261, 290 | 262 | 34 | 197 |
 //!
-//! So one token reads its matrices at 0.75 of a copy's rate (Q4_0 0.81, Q6_K 0.80, Q8_0 0.89), and
-//! 512 tokens have 0.75 of the dense rate (Q4_0 0.71, Q6_K 0.64, Q8_0 0.66). A step with its choice
-//! of experts takes 0.1 to 3 µs more in a graph. Rows of an expert are filled up to 8 only, and a
-//! tile skips the absent ones: with rows filled up to whole tiles, 512 tokens took 296 µs, and with
-//! groups of 8 for all numbers of rows, 32 tokens took 79 µs. Between these numbers of tokens, the
-//! blocks of groups limit the speed: K is short, so that a warp multiplies two units of a row.
+//! One token reads its matrices at 0.75 of a copy's rate: Q4_0 0.81, Q6_K 0.80, Q8_0 0.89. 512
+//! tokens have 0.75 of the dense rate: Q4_0 0.71, Q6_K 0.64, Q8_0 0.66. In a graph, a step with its
+//! choice of experts takes up to 3 µs more than the product.
+//!
+//! Rows of an expert are filled up to 8 only, and a tile skips absent rows. When rows were filled
+//! up to whole tiles, 512 tokens took 296 µs. When all experts had groups of 8, 32 tokens took 79
+//! µs. Between 1 and 512 tokens, memory is not the limit: K is short, so that a warp multiplies
+//! only two units of a row in the life of its block.
 
 use super::plan::{ExpertPlan, GemvBlock};
 use super::routing::{combine, count_routes, place_routes, route};

@@ -115,10 +115,10 @@ fn halves_of<F: BlockFormat>() -> usize {
 /// which are multiplied with the matrix of that number. If the number is negative, these rows of Y
 /// are epilogue(0). `tiles` has a number for each tile: the first group of 8 rows, or a negative
 /// number for an empty tile. A tile ends after `BM` rows, or before the first group of another
-/// expert. The warps of absent groups only load, so that an expert with few rows costs few products.
-/// This test in the loop makes other products 1 to 5 % slower, by 64 rows on an H200.
+/// expert. The warps of absent groups only load, so that an expert with few rows costs few
+/// products. On an H200 this test makes other products up to 5 % slower.
 ///
-/// In tiles of 16 rows each thread loads two units of weights at once, which takes 16 more
+/// In tiles of 16 rows each thread loads two units of weights at once. The units take 16 more
 /// registers, or up to 32 more with experts.
 ///
 /// Y is [`splits` · `rows`, N]. `words` and `halves` have a row for each row of W, and `bytes` and

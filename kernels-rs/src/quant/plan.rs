@@ -42,8 +42,8 @@ impl GemvBlock {
     ///
     /// Few columns are shared by more warps, and blocks of 48 columns use all multiprocessors where
     /// blocks of 64 would leave some idle. `kernels tune weights` chose the blocks on an H200, for
-    /// Q4_0, Q4_K, Q6_K and Q8_0. A product with 2048 or 4096 columns, K from 2048 to 14,336, takes
-    /// 0.81 to 0.93 of the time of two columns a warp, 256 threads and two units ahead. One column
+    /// Q4_0, Q4_K, Q6_K and Q8_0, and K from 2048 to 14,336. A product with 2048 or 4096 columns
+    /// takes 0.81 to 0.93 of the time of two columns a warp, 256 threads and two units. One column
     /// with 256 threads takes 2 to 7 % longer. With 6144 columns, three columns a warp take 0.94 to
     /// 0.96 of the time of four.
     pub(super) fn of_single_rows(format: Format, k: usize, cols: usize, multiprocessors: usize) -> GemvBlock {

@@ -146,8 +146,8 @@ pub fn count_routes(experts: &[i32], counts: &mut [i32]) {
 /// expert, and one for the rows after the last expert.
 ///
 /// `order` is the route of each row, or −1. `groups` is the expert of each group, or −1. `tiles` is
-/// the first group of each tile, or −1 for an empty tile; tiles of `tall` groups come first, so that
-/// short ones balance the load at the end. `places` is the row of each route.
+/// the first group of each tile, or −1 for an empty tile. Tiles of `tall` groups come first, so
+/// that short ones balance the load at the end. `places` is the row of each route.
 ///
 /// `experts` and `places` have an element for each route, and `counts` has one for each expert.
 #[kernel(
