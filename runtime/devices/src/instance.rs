@@ -5,6 +5,7 @@
 //! on: types, scalars, extents, strides, and the alignment of addresses. The contract also depends
 //! on the overlap of arguments and on the end of the address space. Every launch checks these two.
 
+use crate::cuda::LoadedEntry;
 use kernel_dsl::Argument;
 use kernel_dsl::compiler::ElementType;
 use kernel_dsl::compiler::hir::{Expr, ExprKind, Intrinsic, Monomorphic, Type, visit};
@@ -14,7 +15,7 @@ use runtime_simt::Lock;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The maximum number of launches that an instance remembers. At this number it forgets all of
 /// them, so that a program whose scalars differ in every launch needs bounded memory.
@@ -30,6 +31,8 @@ pub(crate) struct LaunchedInstance {
     /// The shapes of launches that met the contract. `None` if a [`LaunchSignature`] does not have
     /// all that the contract depends on.
     known: Option<Lock<FxHashMap<LaunchSignature, LaunchShape>>>,
+    /// The instance's own PTX on the GPU of the device, once it is loaded.
+    pub loaded: OnceLock<Arc<LoadedEntry>>,
 }
 
 /// The numbers of a launch that its contract depends on.
@@ -44,7 +47,7 @@ pub(crate) struct LaunchSignature {
 impl LaunchedInstance {
     pub fn new(program: Monomorphic) -> LaunchedInstance {
         let known = compares_known_alignments(&program).then(Lock::default);
-        LaunchedInstance { writes: writes(&program).into(), known, program }
+        LaunchedInstance { writes: writes(&program).into(), known, program, loaded: OnceLock::new() }
     }
 
     /// Returns for each argument whether the kernel may write it.

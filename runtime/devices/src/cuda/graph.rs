@@ -15,8 +15,8 @@ use super::stream::CudaStream;
 use crate::Result;
 use crate::contract::ValidatedArgs;
 use crate::hazard::{Hazards, TimelinePoint};
+use crate::instance::LaunchedInstance;
 use cudarc::driver::sys;
-use kernel_dsl::compiler::hir::Monomorphic;
 use kernel_dsl::{Artifact, LaunchForm};
 use std::ptr;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl PendingLaunch {
         cuda: &Cuda,
         form: LaunchForm,
         artifact: &'static Artifact,
-        program: &Monomorphic,
+        program: &LaunchedInstance,
         validated: &ValidatedArgs<'_, '_>,
         after: Vec<usize>,
     ) -> Result<PendingLaunch> {
