@@ -189,7 +189,9 @@ fn values(arguments: &[Argument]) -> Vec<u64> {
             Argument::Scalar { bits, .. } => values.push(*bits),
             Argument::Memory(memory) => {
                 values.push(memory.address());
-                values.extend(memory.shape().numbers());
+                let (extents, strides) = memory.shape().parameters();
+                extents.iter().for_each(|n| values.push(*n));
+                strides.iter().for_each(|n| values.push(*n));
             }
         }
     }

@@ -453,7 +453,7 @@ impl Cuda {
     /// `handle` is a live stream of the device's primary context, or a default stream of the
     /// driver. The launch has no record. The kernel is free of out-of-bounds accesses and races for
     /// its parameters, whose memory is alive until the launch is over.
-    pub unsafe fn submit_untracked(&self, handle: *mut c_void, launch: &mut DriverLaunch) -> Result<()> {
+    pub unsafe fn submit_untracked(&self, handle: *mut c_void, launch: &DriverLaunch) -> Result<()> {
         // SAFETY: by the caller's promise.
         self.with_memory(|| unsafe { launch.submit_untracked(&self.context, handle.cast()) })
     }
