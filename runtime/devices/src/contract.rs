@@ -124,16 +124,17 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
 
     /// Returns the memory accesses of the launch, for memory with a tracker.
     pub(crate) fn accesses(&self) -> AccessSet<'m> {
-        let memory = self.arguments.iter().enumerate().filter_map(|(index, argument)| match argument {
-            Argument::Memory(memory) => Some(match (memory.owner::<HazardTracker>(), self.writes(index)) {
-                (Some(uses), true) => BufferAccess::Write(uses),
-                (Some(uses), false) => BufferAccess::Read(uses),
-                (None, true) => BufferAccess::WritePart(memory.owner::<SubrangeTracker>()?),
-                (None, false) => BufferAccess::Read(memory.owner::<SubrangeTracker>()?),
-            }),
-            Argument::Scalar { .. } => None,
-        });
-        memory.fold(AccessSet::default(), AccessSet::and)
+        let mut all = AccessSet::default();
+        for (index, argument) in self.arguments.iter().enumerate() {
+            let Argument::Memory(memory) = argument else { continue };
+            let writes = self.writes(index);
+            if let Some(uses) = memory.owner::<HazardTracker>() {
+                all.add(if writes { BufferAccess::Write(uses) } else { BufferAccess::Read(uses) });
+            } else if let Some(parts) = memory.owner::<SubrangeTracker>() {
+                all.add(if writes { BufferAccess::WritePart(parts) } else { BufferAccess::Read(parts) });
+            }
+        }
+        all
     }
 
     /// Returns the bytes of dynamic shared memory of a block: those beyond the entry's own
