@@ -211,14 +211,20 @@ pub enum ArgumentShape {
 }
 
 impl ArgumentShape {
-    /// Iterates over the entry's parameters after the address: extents, then strides. The last
-    /// stride is left out if it is always 1.
-    pub fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
-        let (extents, strides): (&[u64], &[u64]) = match self {
+    /// Returns the entry's parameters after the address: extents, and strides. The last stride is
+    /// left out if it is always 1.
+    pub fn parameters(&self) -> (&[u64], &[u64]) {
+        match self {
             ArgumentShape::Slice(len) => (std::slice::from_ref(len), &[]),
             ArgumentShape::View { extents, strides } => (extents, strides.split_last().map_or(&[], |(_, outer)| outer)),
             ArgumentShape::Strided { extents, strides } => (extents, strides),
-        };
+        }
+    }
+
+    /// Iterates over the entry's parameters after the address: extents, then strides. The last
+    /// stride is left out if it is always 1.
+    pub fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
+        let (extents, strides) = self.parameters();
         extents.iter().chain(strides).copied()
     }
 

@@ -1,24 +1,38 @@
 //! The alignment of a view's rows, which limits the access width.
 
-use kernel_dsl::launcher::{Argument, ArgumentShape, ViewArgument};
+use kernel_dsl::Element;
+use runtime::{BufferView, BufferViewMut};
+
+/// A view with rows of neighboring elements.
+pub(crate) trait RowView {
+    /// Returns whether all rows begin at multiples of `n` elements.
+    fn begins_at(&self, n: usize) -> bool;
+
+    /// Returns the number of elements of a row.
+    fn row_len(&self) -> usize;
+}
+
+macro_rules! row_views {
+    ($($View:ident)*) => {$(
+        impl<T: Element, const R: usize> RowView for $View<'_, T, R> {
+            fn begins_at(&self, n: usize) -> bool {
+                self.aligned(n)
+            }
+
+            fn row_len(&self) -> usize {
+                self.extents()[R - 1]
+            }
+        }
+    )*};
+}
+row_views!(BufferView BufferViewMut);
 
 /// Returns whether all rows of a view begin at multiples of `n` elements.
-pub(crate) fn rows_begin_at<'a, T, const R: usize>(view: impl ViewArgument<'a, T, R>, n: usize) -> bool {
-    shape_at(&view.argument(), n).is_some()
+pub(crate) fn rows_begin_at(view: &impl RowView, n: usize) -> bool {
+    view.begins_at(n)
 }
 
 /// Returns whether all rows of a view begin and end at multiples of `n` elements.
-pub(crate) fn rows_are_whole<'a, T, const R: usize>(view: impl ViewArgument<'a, T, R>, n: usize) -> bool {
-    let argument = view.argument();
-    shape_at(&argument, n).is_some_and(|extents| extents.last().is_some_and(|cols| cols.is_multiple_of(n as u64)))
-}
-
-/// Returns the extents of a view if its rows begin at multiples of `n` elements.
-fn shape_at<'m>(argument: &'m Argument<'_>, n: usize) -> Option<&'m [u64]> {
-    let Argument::Memory(memory) = argument else { return None };
-    let ArgumentShape::View { extents, strides } = memory.shape() else { return None };
-    let (_, outer) = strides.split_last()?;
-    let n = n as u64;
-    let begin = memory.address().is_multiple_of(n * u64::from(memory.element().bytes()));
-    (begin && outer.iter().all(|stride| stride.is_multiple_of(n))).then_some(extents)
+pub(crate) fn rows_are_whole(view: &impl RowView, n: usize) -> bool {
+    view.begins_at(n) && view.row_len().is_multiple_of(n)
 }

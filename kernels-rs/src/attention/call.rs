@@ -478,7 +478,7 @@ impl<T: Float + GenericArgument, V: KeysAndValues<T>, M: Score + LaunchStruct, Q
             }
         };
         let fours =
-            width.is_multiple_of(8) && rows_begin_at(q, 4) && keys.allows_vectors_of_four() && rows_begin_at(&*o, 4);
+            width.is_multiple_of(8) && rows_begin_at(&q, 4) && keys.allows_vectors_of_four() && rows_begin_at(&*o, 4);
         // Tiles have 128 queries, or 64 if queries are few or values are wide.
         let large = attention.mask.map_or(extent.queries, DeviceMask::size) > 64;
         let form = |width, threads, step| AttentionTile { height: threads / 2, width, step, threads };

@@ -215,10 +215,15 @@ impl Gemm {
         dispatch!(let V: usize = if fours { 4 } else { 1 }, of [1, 4];
         let TA: bool = self.transpose_a;
         let TB: bool = self.transpose_b;
-        for first in (0..batch).step_by(MAX_ALONG) {
-            let some = first..batch.min(first + MAX_ALONG);
-            let (a, b, mut c) = (a.slice(some.clone())?, b.slice(some.clone())?, c.reborrow().slice(some)?);
-            self.planned::<T, O, V, TA, TB, E>(plan, on, &a, &b, &mut c, first, epilogue)?;
+        // A slice of all matrices would take time for nothing.
+        if (1..=MAX_ALONG).contains(&batch) {
+            self.planned::<T, O, V, TA, TB, E>(plan, on, a, b, c, 0, epilogue)?;
+        } else {
+            for first in (0..batch).step_by(MAX_ALONG) {
+                let some = first..batch.min(first + MAX_ALONG);
+                let (a, b, mut c) = (a.slice(some.clone())?, b.slice(some.clone())?, c.reborrow().slice(some)?);
+                self.planned::<T, O, V, TA, TB, E>(plan, on, &a, &b, &mut c, first, epilogue)?;
+            }
         });
         Ok(())
     }

@@ -199,9 +199,9 @@ impl Igemm {
     /// Returns the widest access that all matrices allow. If K runs down the columns of a matrix,
     /// four bytes of a row are read at once.
     fn width<C: Output>(self, a: Quantized<'_>, b: Quantized<'_>, c: &BufferViewMut<'_, C, 3>) -> AccessWidth {
-        let fours = rows_are_whole(a.values, 4) && rows_are_whole(b.values, 4) && rows_are_whole(c, 4);
+        let fours = rows_are_whole(&a.values, 4) && rows_are_whole(&b.values, 4) && rows_are_whole(c, 4);
         let quads =
-            (self.transpose_a || rows_are_whole(a.values, 16)) && (!self.transpose_b || rows_are_whole(b.values, 16));
+            (self.transpose_a || rows_are_whole(&a.values, 16)) && (!self.transpose_b || rows_are_whole(&b.values, 16));
         match (fours, quads) {
             (true, true) => AccessWidth::Quads,
             (true, false) => AccessWidth::Words,

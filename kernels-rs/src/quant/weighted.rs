@@ -210,7 +210,7 @@ impl Weights {
         let (words, halves, scales) = lent.views()?;
         let (bytes, factors) = (on.scratch::<i32>(0)?, on.scratch::<f32>(0)?);
         let (bytes, factors) = (bytes.view([0, 0])?, factors.view([0, 0])?);
-        let v = if rows_are_whole(x, 4) { 4 } else { 1 };
+        let v = if rows_are_whole(&x, 4) { 4 } else { 1 };
         let GemvBlock { columns, threads, piece, ahead } = block;
         let numbers = [1, columns, threads, piece, ahead, v, columns, 1].map(|n| Constant::Usize(n as u32));
         let types = [F::CONSTANT, T::CONSTANT, T::CONSTANT, E::CONSTANT, Constant::Bool(true)];

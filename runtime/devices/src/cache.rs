@@ -1,71 +1,45 @@
-//! Maps whose values are created on first use and kept.
+//! Values of kernel instances that are created on first use and kept.
 
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Constant;
 use runtime_simt::Lock;
-use rustc_hash::FxHashMap;
-use std::borrow::Borrow;
-use std::hash::Hash;
+use rustc_hash::{FxHashMap, FxHasher};
+use std::hash::{Hash, Hasher};
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-/// Values by key. Threads that need the same missing value wait for one of them to create it;
-/// threads with other keys do not wait. The hash is fast, because every launch looks up its
-/// instance. Keys come from the program itself, so they are not chosen to collide.
-pub(crate) struct ConcurrentCache<K, V> {
-    entries: Lock<FxHashMap<K, Entry<V>>>,
-}
-
-/// A value that a thread may still be creating. The lock is held during the creation.
-type Entry<V> = Arc<Lock<Option<Arc<V>>>>;
-
-impl<K, V> Default for ConcurrentCache<K, V> {
-    fn default() -> Self {
-        ConcurrentCache { entries: Lock::default() }
-    }
-}
-
-impl<K: Eq + Hash, V> ConcurrentCache<K, V> {
-    /// Returns the value for `key`, created by `make` if it is missing. A failure is not kept. The
-    /// key is copied only if it is new.
-    pub fn get_or_make<Q, E>(&self, key: &Q, make: impl FnOnce() -> Result<V, E>) -> Result<Arc<V>, E>
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
-    {
-        let entry = self.entry(key);
-        let mut slot = entry.lock();
-        match &*slot {
-            Some(value) => Ok(value.clone()),
-            None => {
-                let value = Arc::new(make()?);
-                *slot = Some(value.clone());
-                Ok(value)
-            }
-        }
-    }
-
-    fn entry<Q>(&self, key: &Q) -> Entry<V>
-    where
-        K: Borrow<Q>,
-        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
-    {
-        let mut entries = self.entries.lock();
-        match entries.get(key) {
-            Some(entry) => entry.clone(),
-            None => entries.entry(key.to_owned()).or_default().clone(),
-        }
-    }
-}
-
-/// Values by kernel instance: the key is the artifact's static address and the generic arguments.
+/// Values by kernel instance. Threads that need the same missing value wait for one of them to
+/// create it; threads with other instances do not wait.
 pub(crate) struct InstanceCache<V> {
-    kernels: ConcurrentCache<usize, ConcurrentCache<Vec<Constant>, V>>,
+    /// The entries by the hash of their instance.
+    entries: Lock<FxHashMap<u64, Vec<Entry<V>>>>,
+}
+
+/// The value of an instance.
+struct Entry<V> {
+    /// The artifact's static address.
+    kernel: usize,
+    /// The generic arguments.
+    constants: Box<[Constant]>,
+    value: Arc<CachedValue<V>>,
+}
+
+/// A value that a thread may still be creating.
+struct CachedValue<V> {
+    value: OnceLock<Arc<V>>,
+    /// The lock that is held during the creation.
+    creation: Lock<()>,
 }
 
 impl<V> Default for InstanceCache<V> {
     fn default() -> Self {
-        InstanceCache { kernels: ConcurrentCache::default() }
+        InstanceCache { entries: Lock::default() }
+    }
+}
+
+impl<V> Default for CachedValue<V> {
+    fn default() -> Self {
+        CachedValue { value: OnceLock::new(), creation: Lock::default() }
     }
 }
 
@@ -78,10 +52,54 @@ impl<V> InstanceCache<V> {
         constants: &[Constant],
         make: impl FnOnce() -> Result<V, E>,
     ) -> Result<Arc<V>, E> {
-        self.kernels
-            .get_or_make(&ptr::from_ref(kernel).addr(), || Ok(ConcurrentCache::default()))?
-            .get_or_make(constants, make)
+        self.get_or_make_at(ptr::from_ref(kernel).addr(), constants, make)
     }
+
+    fn get_or_make_at<E>(
+        &self,
+        kernel: usize,
+        constants: &[Constant],
+        make: impl FnOnce() -> Result<V, E>,
+    ) -> Result<Arc<V>, E> {
+        let cached = {
+            let mut entries = self.entries.lock();
+            let alike = entries.entry(hash(kernel, constants)).or_default();
+            let known = alike.iter().find(|entry| entry.kernel == kernel && *entry.constants == *constants);
+            match known.map(|entry| &entry.value) {
+                Some(cached) => match cached.value.get() {
+                    Some(value) => return Ok(value.clone()),
+                    None => cached.clone(),
+                },
+                None => {
+                    let value = Arc::<CachedValue<V>>::default();
+                    alike.push(Entry { kernel, constants: constants.into(), value: value.clone() });
+                    value
+                }
+            }
+        };
+        let _creation = cached.creation.lock();
+        match cached.value.get() {
+            Some(value) => Ok(value.clone()),
+            None => make().map(|value| cached.value.get_or_init(|| Arc::new(value)).clone()),
+        }
+    }
+}
+
+/// Returns the hash of an instance. The hash is fast, because every launch looks up its instance.
+/// Instances come from the program itself, so they are not chosen to collide.
+fn hash(kernel: usize, constants: &[Constant]) -> u64 {
+    let mut hasher = FxHasher::default();
+    hasher.write_usize(kernel);
+    for constant in constants {
+        match constant {
+            Constant::Usize(n) => hasher.write_u32(*n),
+            Constant::Bool(b) => hasher.write_u8(u8::from(*b)),
+            Constant::Integer(n) => hasher.write_u64(*n as u64),
+            Constant::Scalar(scalar) => scalar.hash(&mut hasher),
+            Constant::Item(item) => hasher.write_u64(item.hash),
+        }
+    }
+    hasher.finish()
 }
 
 #[cfg(test)]
@@ -91,19 +109,23 @@ mod tests {
 
     #[test]
     fn threads_share_one_value() {
-        let (cache, made) = (ConcurrentCache::default(), AtomicU32::new(0));
+        let (cache, made) = (InstanceCache::default(), AtomicU32::new(0));
+        let make = || Ok::<_, ()>(made.fetch_add(1, Ordering::Relaxed));
         std::thread::scope(|s| {
             for _ in 0..8 {
-                s.spawn(|| cache.get_or_make(&1, || Ok::<_, ()>(made.fetch_add(1, Ordering::Relaxed))).unwrap());
+                s.spawn(|| cache.get_or_make_at(1, &[], make).unwrap());
             }
         });
         assert_eq!(made.load(Ordering::Relaxed), 1);
+        assert_eq!(cache.get_or_make_at(1, &[Constant::Usize(1)], make).as_deref(), Ok(&1));
+        assert_eq!(cache.get_or_make_at(2, &[], make).as_deref(), Ok(&2));
+        assert_eq!(cache.get_or_make_at(1, &[], make).as_deref(), Ok(&0));
     }
 
     #[test]
     fn failures_are_not_cached() {
-        let cache = ConcurrentCache::default();
-        assert!(cache.get_or_make(&1, || Err::<u32, _>("no")).is_err());
-        assert_eq!(cache.get_or_make(&1, || Ok::<_, &str>(7)).as_deref(), Ok(&7));
+        let cache = InstanceCache::default();
+        assert!(cache.get_or_make_at(1, &[], || Err::<u32, _>("no")).is_err());
+        assert_eq!(cache.get_or_make_at(1, &[], || Ok::<_, &str>(7)).as_deref(), Ok(&7));
     }
 }

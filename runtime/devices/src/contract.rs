@@ -5,21 +5,20 @@
 
 use crate::Error;
 use crate::hazard::{AccessSet, BufferAccess, HazardTracker, SubrangeTracker};
-use crate::instance::{LaunchedInstance, writes};
+use crate::instance::{LaunchedInstance, MAX_NUMBERS, writes};
 use kernel_dsl::Argument;
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Monomorphic;
 use kernel_dsl::compiler::ir::SharedMemoryNeed;
 use kernel_dsl::compiler::launch::{self, DeviceFacts, Fact, Refusal};
 use kernel_dsl::launcher::ArgumentShape;
-use smallvec::SmallVec;
-use std::sync::Arc;
+use std::borrow::Cow;
 
 /// Arguments that meet the kernel's contract, with memory that is borrowed for `'m`.
 pub struct ValidatedArgs<'a, 'm> {
     shape: launch::LaunchShape,
     arguments: &'a [Argument<'m>],
-    writes: Arc<[bool]>,
+    writes: Cow<'a, [bool]>,
     cooperative: bool,
 }
 
@@ -58,25 +57,24 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
     }
 
     /// Validates `arguments` as [`new`](ValidatedArgs::new) does. If a launch with the same
-    /// [`LaunchSignature`](crate::instance::LaunchSignature) was accepted before, only the
-    /// addresses are checked. If that check fails, the launch is validated in full.
+    /// [numbers](LaunchedInstance::numbers) and types was accepted before, only the addresses are
+    /// checked. If that check fails, the launch is validated in full.
     pub(crate) fn of_instance(
-        instance: &LaunchedInstance,
+        instance: &'a LaunchedInstance,
         (device, facts): (u64, DeviceFacts),
         block: Option<usize>,
         arguments: &'a [Argument<'m>],
     ) -> Result<ValidatedArgs<'a, 'm>, Error> {
-        let Some(signature) = instance.signature(block, arguments) else {
-            return ValidatedArgs::new(instance, (device, facts), block, arguments);
-        };
-        if let Some(shape) = instance.past_shape(&signature)
-            && are_disjoint(arguments, instance.writes(), device)
-        {
+        let mut numbers = [0; MAX_NUMBERS];
+        let numbers = instance.numbers(block, arguments, &mut numbers);
+        if let Some(shape) = numbers.and_then(|numbers| instance.past_shape(numbers, device, arguments)) {
             let cooperative = instance.program().launch.cooperative;
-            return Ok(ValidatedArgs { shape, arguments, writes: instance.writes().clone(), cooperative });
+            return Ok(ValidatedArgs { shape, arguments, writes: instance.writes().into(), cooperative });
         }
         let validated = ValidatedArgs::new(instance, (device, facts), block, arguments)?;
-        instance.remember(signature, validated.shape);
+        if let Some(numbers) = numbers {
+            instance.remember(numbers, arguments, validated.shape);
+        }
         Ok(validated)
     }
 
@@ -126,16 +124,17 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
 
     /// Returns the memory accesses of the launch, for memory with a tracker.
     pub(crate) fn accesses(&self) -> AccessSet<'m> {
-        let memory = self.arguments.iter().enumerate().filter_map(|(index, argument)| match argument {
-            Argument::Memory(memory) => Some(match (memory.owner::<HazardTracker>(), self.writes(index)) {
-                (Some(uses), true) => BufferAccess::Write(uses),
-                (Some(uses), false) => BufferAccess::Read(uses),
-                (None, true) => BufferAccess::WritePart(memory.owner::<SubrangeTracker>()?),
-                (None, false) => BufferAccess::Read(memory.owner::<SubrangeTracker>()?),
-            }),
-            Argument::Scalar { .. } => None,
-        });
-        memory.fold(AccessSet::default(), AccessSet::and)
+        let mut all = AccessSet::default();
+        for (index, argument) in self.arguments.iter().enumerate() {
+            let Argument::Memory(memory) = argument else { continue };
+            let writes = self.writes(index);
+            if let Some(uses) = memory.owner::<HazardTracker>() {
+                all.add(if writes { BufferAccess::Write(uses) } else { BufferAccess::Read(uses) });
+            } else if let Some(parts) = memory.owner::<SubrangeTracker>() {
+                all.add(if writes { BufferAccess::WritePart(parts) } else { BufferAccess::Read(parts) });
+            }
+        }
+        all
     }
 
     /// Returns the bytes of dynamic shared memory of a block: those beyond the entry's own
@@ -155,28 +154,6 @@ impl<'a, 'm> ValidatedArgs<'a, 'm> {
     pub fn writes(&self, index: usize) -> bool {
         self.writes.get(index).copied().unwrap_or(false)
     }
-}
-
-/// Returns whether all memory belongs to the device and ends within the address space, and no
-/// written argument overlaps another.
-fn are_disjoint(arguments: &[Argument], writes: &[bool], device: u64) -> bool {
-    let mut ranges: SmallVec<[(u64, u64, bool); 16]> = SmallVec::new();
-    for (argument, writes) in arguments.iter().zip(writes) {
-        let Argument::Memory(memory) = argument else { continue };
-        let (start, bytes) = (memory.address(), memory.bytes());
-        if bytes == 0 {
-            continue;
-        }
-        let Some(end) = start.checked_add(bytes).filter(|_| memory.device() == device) else { return false };
-        let overlaps = |&(other, other_end, other_writes): &(u64, u64, bool)| {
-            (*writes || other_writes) && start < other_end && other < end
-        };
-        if ranges.iter().any(overlaps) {
-            return false;
-        }
-        ranges.push((start, end, *writes));
-    }
-    true
 }
 
 /// Returns the name of argument `index` in messages.
@@ -213,7 +190,9 @@ fn values(arguments: &[Argument]) -> Vec<u64> {
             Argument::Scalar { bits, .. } => values.push(*bits),
             Argument::Memory(memory) => {
                 values.push(memory.address());
-                values.extend(memory.shape().numbers());
+                let (extents, strides) = memory.shape().parameters();
+                extents.iter().for_each(|n| values.push(*n));
+                strides.iter().for_each(|n| values.push(*n));
             }
         }
     }

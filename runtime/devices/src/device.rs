@@ -12,7 +12,7 @@ use crate::stream::OperationQueue;
 use crate::trace::{enabled, event};
 use crate::uninit::HOST;
 use crate::{Error, Result};
-use kernel_dsl::compiler::hir::{Constant, Instance, Monomorphic, monomorphic};
+use kernel_dsl::compiler::hir::{Constant, Instance, monomorphic};
 use kernel_dsl::compiler::launch::DeviceFacts;
 use kernel_dsl::{Argument, Artifact, LaunchForm, Launcher};
 use runtime_oracle::Checks;
@@ -379,7 +379,7 @@ impl Device {
         constants: &[Constant],
         block: Option<usize>,
         arguments: &[Argument<'m>],
-        launch: impl FnOnce(&Monomorphic, &ValidatedArgs<'_, 'm>) -> Result<T>,
+        launch: impl FnOnce(&LaunchedInstance, &ValidatedArgs<'_, 'm>) -> Result<T>,
     ) -> Result<T> {
         let program = self.instance(kernel, constants)?;
         let validated = ValidatedArgs::of_instance(&program, self.identity(), block, arguments)?;

@@ -34,6 +34,18 @@ fn copied_by_threes(x: &[f32], y: &mut [f32]) {
     }
 }
 
+/// Copies a matrix.
+#[kernel(block = 32, grid = y.rows().div_ceil(32 * scale))]
+#[requires(x.rows() == y.rows(), x.cols() == y.cols(), scale > 0, x.aligned(4))]
+fn copied_rows(scale: usize, x: View<f32, 2>, mut y: ViewMut<f32, 2>) {
+    let i = grid::index();
+    if i < y.rows() && scale > 0 {
+        for j in 0..y.cols() {
+            y[(i, j)] = x[(i, j)];
+        }
+    }
+}
+
 /// A slice that a launch gets, without memory behind it.
 #[derive(Clone, Copy)]
 struct Slice {
@@ -116,6 +128,47 @@ fn a_launch_like_an_earlier_one_gets_the_same_answer() {
     launches.push(launches[1][..2].to_vec());
     let (accepted, rejected) = compare(&like, &launches);
     assert!(accepted > 100 && rejected > 1000, "{accepted} {rejected}");
+}
+
+/// Returns arguments of 16 elements at `address`, of each form and of many shapes.
+fn matrices(address: u64, mutable: bool) -> Vec<Argument<'static>> {
+    let mut shapes = vec![ArgumentShape::Slice(2), ArgumentShape::Slice(16)];
+    for extents in [[2, 8], [8, 2], [4, 4], [0, 8], [1 << 40, 2]] {
+        for strides in [[8, 1], [2, 1], [12, 1], [1, 8]] {
+            for strided in [false, true] {
+                let (extents, strides) = (extents[..].into(), strides[..].into());
+                shapes.push(match strided {
+                    true => ArgumentShape::Strided { extents, strides },
+                    false => ArgumentShape::View { extents, strides },
+                });
+            }
+        }
+    }
+    let argument = |shape| {
+        // SAFETY: the devices of these tests run nothing, so nothing is accessed.
+        Argument::Memory(unsafe { ArgumentMemory::new(Scalar::F32.into(), 0, address, shape, mutable) })
+    };
+    shapes.into_iter().map(argument).collect()
+}
+
+/// Compares views, and arguments of another form than the kernel takes.
+#[test]
+fn a_launch_with_views_like_an_earlier_one_gets_the_same_answer() {
+    let device = Device::cpu();
+    let (x, mut y) = (device.zeros::<f32>(4).unwrap(), device.zeros::<f32>(4).unwrap());
+    let like = copied_rows::call(1, x.view([2, 2]).unwrap(), y.view_mut([2, 2]).unwrap());
+    let scalar = |bits: u64| Argument::Scalar { ty: Scalar::Usize, bits };
+    let mut launches = Vec::new();
+    for (from, to) in [(0x1000, 0x2000), (0x1004, 0x2000), (0x1000, 0x1010), (0x1000, 0x2004)] {
+        for (x, y) in matrices(from, false).iter().flat_map(|x| matrices(to, true).into_iter().map(move |y| (x, y))) {
+            launches.push(vec![scalar(1), x.clone(), y.clone()]);
+        }
+        for y in matrices(to, true) {
+            launches.extend([vec![scalar(2), scalar(2), y.clone()], vec![y.clone(), scalar(2), y]]);
+        }
+    }
+    let (accepted, rejected) = compare(&like, &launches);
+    assert!(accepted > 50 && rejected > 1000, "{accepted} {rejected}");
 }
 
 /// Checks that a contract with alignments by other factors than powers of two is evaluated for each

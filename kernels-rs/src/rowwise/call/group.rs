@@ -96,7 +96,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         )?;
         let mut y = self.rows_mut("y", x.extents(), y)?;
         let (x, channels) = self.rows(x)?;
-        let wide = wide::<T>(spatial, |wide| vec![rows_begin_at(x, wide), rows_begin_at(&y, wide)]);
+        let wide = wide::<T>(spatial, |wide| vec![rows_begin_at(&x, wide), rows_begin_at(&y, wide)]);
         let team = team(on, samples * self.groups, channels * spatial, wide, FEW_WAVES);
         let (no_w, mut no_f) = (on.scratch::<W>(0)?, on.scratch::<f32>(0)?);
         let no_w = no_w.view([0])?;
@@ -141,7 +141,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         saved.expected("saved", [samples, self.groups, 2], "two numbers for each group of each sample of x")?;
         let mut dx = self.rows_mut("dx", x.extents(), dx)?;
         let ((x, channels), (dy, _)) = (self.rows(x)?, self.rows(dy)?);
-        let begin = |wide| vec![rows_begin_at(x, wide), rows_begin_at(dy, wide), rows_begin_at(&dx, wide)];
+        let begin = |wide| vec![rows_begin_at(&x, wide), rows_begin_at(&dy, wide), rows_begin_at(&dx, wide)];
         let wide = wide::<T>(spatial, begin);
         let team = team(on, samples * self.groups, channels * spatial, wide, FEW_WAVES_OF_GRADIENT);
         let none = on.scratch::<W>(0)?;

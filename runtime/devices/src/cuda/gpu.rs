@@ -11,12 +11,12 @@ use super::stream::{CudaStream, StreamTable};
 use crate::cache::InstanceCache;
 use crate::contract::ValidatedArgs;
 use crate::hazard::{AccessSet, WaitSet};
+use crate::instance::LaunchedInstance;
 use crate::pool::{DevicePool, SegmentSource};
 use crate::store::Store;
 use crate::trace::span;
 use crate::{Error, Result};
 use kernel_dsl::compiler::driver;
-use kernel_dsl::compiler::hir::Monomorphic;
 use kernel_dsl::compiler::ir::SharedMemoryNeed;
 use kernel_dsl::compiler::lower::checked::{CheckedKernel, MODERATE_ARGUMENT_LIMIT};
 use kernel_dsl::{Artifact, LaunchForm};
@@ -43,7 +43,7 @@ pub(crate) struct Cuda {
     /// The cache of compiled kernels.
     store: Lock<Option<Store>>,
     /// The loaded kernels.
-    modules: InstanceCache<Arc<LoadedEntry>>,
+    modules: InstanceCache<LoadedEntry>,
     /// Checked forms for extents, strides and `usize` arguments up to [`MODERATE_ARGUMENT_LIMIT`].
     checked: InstanceCache<(Arc<LoadedEntry>, Arc<CheckedKernel>)>,
     /// Checked forms for all other launches.
@@ -341,7 +341,7 @@ impl Cuda {
     pub fn residency(
         &self,
         artifact: &'static Artifact,
-        program: &Monomorphic,
+        program: &LaunchedInstance,
         validated: &ValidatedArgs<'_, '_>,
     ) -> Result<BlockFigures> {
         self.launch(LaunchForm::Unchecked, artifact, program, validated)?.residency(&self.context)
@@ -352,7 +352,7 @@ impl Cuda {
         &self,
         form: LaunchForm,
         artifact: &'static Artifact,
-        program: &Monomorphic,
+        program: &LaunchedInstance,
         validated: &ValidatedArgs<'_, 'm>,
     ) -> Result<Ready<'m>> {
         Ok(Ready::new(self.launch(form, artifact, program, validated)?, validated))
@@ -363,7 +363,7 @@ impl Cuda {
         &self,
         form: LaunchForm,
         artifact: &'static Artifact,
-        program: &Monomorphic,
+        program: &LaunchedInstance,
         validated: &ValidatedArgs<'_, '_>,
     ) -> Result<DriverLaunch> {
         DriverLaunch::new(&self.context, self.load(form, artifact, program, || validated.max_number())?, validated)
@@ -372,7 +372,7 @@ impl Cuda {
     /// Compiles and loads the instance's module, so that launches find it, unless an extent is very
     /// large. Several threads may load modules at the same time: the driver compiles them in
     /// parallel.
-    pub fn preload(&self, form: LaunchForm, artifact: &'static Artifact, program: &Monomorphic) -> Result<()> {
+    pub fn preload(&self, form: LaunchForm, artifact: &'static Artifact, program: &LaunchedInstance) -> Result<()> {
         self.load(form, artifact, program, || 0).map(drop)
     }
 
@@ -382,7 +382,7 @@ impl Cuda {
         &self,
         form: LaunchForm,
         artifact: &'static Artifact,
-        program: &Monomorphic,
+        program: &LaunchedInstance,
         largest: impl FnOnce() -> u64,
     ) -> Result<LoadedKernel> {
         let instance = program.instance();
@@ -391,21 +391,25 @@ impl Cuda {
             self.context.info.require_target(artifact.target, name)?;
             self.streams.quiesce()?;
             let load = || LoadedEntry::load(self.context.clone(), ptx, &instance.entry(artifact.name), name, &shared);
-            self.with_memory(load).map(Arc::new)
+            self.with_memory(load)
         };
         Ok(match form {
-            LaunchForm::Unchecked => LoadedKernel::Unchecked(
-                self.modules
-                    .get_or_make(artifact, &instance.0, || {
-                        let name = name();
-                        span!("compile", instance = %name);
-                        let store = self.store();
-                        let ptx = stored_ptx(store.as_ref(), artifact, program, &name)?;
-                        load(&ptx, shared_memory(artifact.target, program, &ptx, &name)?, &name)
-                    })?
-                    .as_ref()
-                    .clone(),
-            ),
+            LaunchForm::Unchecked => {
+                let loaded = match program.loaded.get() {
+                    Some(loaded) => loaded,
+                    None => {
+                        let loaded = self.modules.get_or_make(artifact, &instance.0, || {
+                            let name = name();
+                            span!("compile", instance = %name);
+                            let store = self.store();
+                            let ptx = stored_ptx(store.as_ref(), artifact, program, &name)?;
+                            load(&ptx, shared_memory(artifact.target, program, &ptx, &name)?, &name)
+                        })?;
+                        program.loaded.get_or_init(|| loaded)
+                    }
+                };
+                LoadedKernel::Unchecked(loaded.clone())
+            }
             LaunchForm::Checked => {
                 let (forms, variant, limit) = match largest() > MODERATE_ARGUMENT_LIMIT.into() {
                     true => (&self.checked_large, "checked-large", u32::MAX),
@@ -424,7 +428,7 @@ impl Cuda {
                         None => make()?,
                     };
                     let module = load(&ptx, form.kernel.shared_memory(), &name)?;
-                    Ok::<_, Error>((module, Arc::new(form)))
+                    Ok::<_, Error>((Arc::new(module), Arc::new(form)))
                 })?;
                 let (module, form) = checked.as_ref().clone();
                 LoadedKernel::Checked(module, form)
@@ -449,7 +453,7 @@ impl Cuda {
     /// `handle` is a live stream of the device's primary context, or a default stream of the
     /// driver. The launch has no record. The kernel is free of out-of-bounds accesses and races for
     /// its parameters, whose memory is alive until the launch is over.
-    pub unsafe fn submit_untracked(&self, handle: *mut c_void, launch: &mut DriverLaunch) -> Result<()> {
+    pub unsafe fn submit_untracked(&self, handle: *mut c_void, launch: &DriverLaunch) -> Result<()> {
         // SAFETY: by the caller's promise.
         self.with_memory(|| unsafe { launch.submit_untracked(&self.context, handle.cast()) })
     }

@@ -15,8 +15,8 @@ use super::stream::CudaStream;
 use crate::Result;
 use crate::contract::ValidatedArgs;
 use crate::hazard::{Hazards, TimelinePoint};
+use crate::instance::LaunchedInstance;
 use cudarc::driver::sys;
-use kernel_dsl::compiler::hir::Monomorphic;
 use kernel_dsl::{Artifact, LaunchForm};
 use std::ptr;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ impl PendingLaunch {
         cuda: &Cuda,
         form: LaunchForm,
         artifact: &'static Artifact,
-        program: &Monomorphic,
+        program: &LaunchedInstance,
         validated: &ValidatedArgs<'_, '_>,
         after: Vec<usize>,
     ) -> Result<PendingLaunch> {
@@ -109,7 +109,8 @@ impl Replay {
         let PendingLaunch { mut launch, after } = part;
         self.report(self.nodes.len(), &mut launch);
         let after: Vec<_> = after.into_iter().map(|number| self.nodes[number].0).collect();
-        let (mut node, parameters) = (ptr::null_mut(), launch.node());
+        let (mut node, mut pointers) = (ptr::null_mut(), launch.pointers());
+        let parameters = launch.node(&mut pointers);
         cuda.with_memory(|| {
             self.context.run(
                 || format!("adding to a graph: {}", launch.operation()),
@@ -151,7 +152,8 @@ impl Replay {
         let set = self.context.driver.graphs()?.set_kernel;
         let mut launch = part.launch;
         self.report(number, &mut launch);
-        let (node, parameters) = (self.nodes[number].0, launch.node());
+        let (node, mut pointers) = (self.nodes[number].0, launch.pointers());
+        let parameters = launch.node(&mut pointers);
         cuda.with_memory(|| {
             self.context.run(
                 || format!("changing a graph: {}", launch.operation()),

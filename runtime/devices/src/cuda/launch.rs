@@ -12,6 +12,7 @@ use crate::hazard::AccessSet;
 use cudarc::driver::sys;
 use kernel_dsl::compiler::launch::LaunchShape;
 use kernel_dsl::compiler::lower::checked::CheckedKernel;
+use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::ptr;
 use std::sync::Arc;
@@ -25,25 +26,19 @@ pub(super) enum LoadedKernel {
     Checked(Arc<LoadedEntry>, Arc<CheckedKernel>),
 }
 
+/// A pointer to each parameter of a launch. Few launches have more parameters, and allocate.
+pub(super) type ParameterPointers = SmallVec<[*mut c_void; 64]>;
+
 /// The driver's description of a launch.
 pub(crate) struct DriverLaunch {
     kernel: LoadedKernel,
-    instance: Arc<str>,
     shape: LaunchShape,
     /// Whether all blocks are resident at once.
     cooperative: bool,
     shared: u32,
     /// The parameters; the last is the record's address, if there is a record.
-    values: Box<[u64]>,
-    /// A pointer to each of `values`.
-    pointers: Box<[*mut c_void]>,
+    values: Vec<u64>,
 }
-
-// SAFETY: the pointers refer to memory that the launch owns. That memory moves with the launch and
-// is used through `&mut` only.
-unsafe impl Send for DriverLaunch {}
-// SAFETY: as above.
-unsafe impl Sync for DriverLaunch {}
 
 impl DriverLaunch {
     /// Makes a launch of `kernel`, the instance for which the arguments were validated. A
@@ -53,30 +48,37 @@ impl DriverLaunch {
         kernel: LoadedKernel,
         validated: &ValidatedArgs<'_, '_>,
     ) -> Result<DriverLaunch> {
-        let instance = kernel.module().instance().clone();
-        let shared = validated.shared_bytes(&instance, kernel.module().shared())?;
-        let record = matches!(kernel, LoadedKernel::Checked(..)).then_some(0);
-        let mut values: Box<[u64]> = validated.parameters().into_iter().chain(record).collect();
-        let pointers = values.iter_mut().map(|value| ptr::from_mut(value).cast()).collect();
+        let shared = validated.shared_bytes(kernel.module().instance(), kernel.module().shared())?;
+        let mut values = validated.parameters();
+        if let LoadedKernel::Checked(..) = kernel {
+            values.push(0);
+        }
         let (shape, cooperative) = (validated.shape(), validated.is_cooperative());
-        let launch = DriverLaunch { kernel, instance, shape, cooperative, shared, values, pointers };
+        let launch = DriverLaunch { kernel, shape, cooperative, shared, values };
         if cooperative {
             context.driver.cooperative()?;
             let (each, all) = (launch.residency(context)?.blocks, context.info.multiprocessors);
             let device = format!("{} with {all} multiprocessors of {each} blocks each", context.info.name);
-            validated.require_residency(&launch.instance, u64::from(each) * u64::from(all), &device)?;
+            validated.require_residency(launch.instance(), u64::from(each) * u64::from(all), &device)?;
         }
         Ok(launch)
     }
 
     /// Returns the driver's call for the launch.
-    fn call(&mut self, context: &Context) -> Result<DriverCall> {
+    fn call(&self, context: &Context) -> Result<DriverCall<'_>> {
         let cooperative = match self.cooperative {
             true => Some(*context.driver.cooperative()?),
             false => None,
         };
-        let (function, parameters) = (self.kernel.module().function(), self.pointers.as_mut_ptr());
-        Ok(DriverCall { function, parameters, shape: self.shape, shared: self.shared, cooperative })
+        Ok(DriverCall { launch: self, cooperative })
+    }
+
+    /// Returns a pointer to each parameter. The driver only reads through them, and the launch must
+    /// not change meanwhile.
+    pub fn pointers(&self) -> ParameterPointers {
+        let mut pointers = ParameterPointers::new();
+        pointers.extend(self.values.iter().map(|value| ptr::from_ref(value).cast_mut().cast()));
+        pointers
     }
 
     /// Replaces parameter number `at` of the entry.
@@ -90,9 +92,9 @@ impl DriverLaunch {
     /// `stream` is a live stream of the context, or a default stream of the driver. The launch has
     /// no record. The kernel is free of out-of-bounds accesses and races for its parameters, whose
     /// memory is alive until the launch is over.
-    pub(super) unsafe fn submit_untracked(&mut self, context: &Context, stream: sys::CUstream) -> Result<()> {
+    pub(super) unsafe fn submit_untracked(&self, context: &Context, stream: sys::CUstream) -> Result<()> {
         let call = self.call(context)?;
-        // SAFETY: `self` is alive and not changed here; the caller guarantees the rest.
+        // SAFETY: by the caller's promise.
         context.run(|| self.operation().to_string(), |driver| unsafe { call.submit(driver, stream) })
     }
 
@@ -112,8 +114,8 @@ impl DriverLaunch {
         }
     }
 
-    /// Returns the launch as parameters of a graph's node.
-    pub fn node(&mut self) -> sys::CUDA_KERNEL_NODE_PARAMS_v1 {
+    /// Returns the launch as parameters of a graph's node, with its own `pointers`.
+    pub fn node(&self, pointers: &mut ParameterPointers) -> sys::CUDA_KERNEL_NODE_PARAMS_v1 {
         let ([gx, gy, gz], [bx, by, bz]) = (self.shape.grid, self.shape.block);
         sys::CUDA_KERNEL_NODE_PARAMS_v1 {
             func: self.kernel.module().function(),
@@ -124,7 +126,7 @@ impl DriverLaunch {
             blockDimY: by,
             blockDimZ: bz,
             sharedMemBytes: self.shared,
-            kernelParams: self.pointers.as_mut_ptr(),
+            kernelParams: pointers.as_mut_ptr(),
             extra: ptr::null_mut(),
         }
     }
@@ -138,7 +140,7 @@ impl DriverLaunch {
         let threads = self.shape.block.iter().product::<u32>();
         let (mut blocks, mut registers, mut shared) = (0, 0, 0);
         context.run(
-            || format!("querying how many blocks of {} fit on a multiprocessor", self.instance),
+            || format!("querying how many blocks of {} fit on a multiprocessor", self.instance()),
             // SAFETY: the function is alive, and the written variables outlive the calls.
             |driver| unsafe {
                 let code = (driver.function_attribute)(&mut registers, REGISTERS, function);
@@ -152,17 +154,18 @@ impl DriverLaunch {
 
     /// Returns the name of the kernel's instance.
     pub fn instance(&self) -> &str {
-        &self.instance
+        self.kernel.module().instance()
     }
 
     /// Records that the launch is submitted to `stream` next.
     pub fn note(&self, stream: &CudaStream) {
-        stream.note(&self.instance, self.shape);
+        stream.note(self.kernel.module().instance(), self.shape);
     }
 
     /// Returns a description for errors and profiles.
     pub fn operation(&self) -> StreamOperation<'_> {
-        StreamOperation::Launch { instance: &self.instance, shape: self.shape, shared: self.shared }
+        let instance = self.kernel.module().instance();
+        StreamOperation::Launch { instance, shape: self.shape, shared: self.shared }
     }
 }
 
@@ -184,28 +187,27 @@ pub(crate) struct Ready<'a> {
     used: AccessSet<'a>,
 }
 
-/// The driver's call for a launch, with pointers into its [`DriverLaunch`].
-struct DriverCall {
-    function: sys::CUfunction,
-    parameters: *mut *mut c_void,
-    shape: LaunchShape,
-    shared: u32,
+/// The driver's call for a launch.
+struct DriverCall<'a> {
+    launch: &'a DriverLaunch,
     cooperative: Option<Cooperative>,
 }
 
-impl DriverCall {
+impl DriverCall<'_> {
     /// Calls the driver.
     ///
     /// # Safety
-    /// The launch that made this call is alive and unchanged, and the stream belongs to the same
-    /// context. The kernel and its memory are as [`Ready::submit`] requires.
+    /// The stream belongs to the context of the launch. The kernel and its memory are as
+    /// [`Ready::submit`] requires.
     unsafe fn submit(&self, driver: &Driver, stream: sys::CUstream) -> DriverStatus {
-        let DriverCall { function, parameters, shape, shared, cooperative } = *self;
-        let ([gx, gy, gz], [bx, by, bz]) = (shape.grid, shape.block);
+        let DriverLaunch { kernel, shape, shared, .. } = self.launch;
+        let ([gx, gy, gz], [bx, by, bz], shared) = (shape.grid, shape.block, *shared);
+        let (function, mut pointers) = (kernel.module().function(), self.launch.pointers());
+        let parameters = pointers.as_mut_ptr();
         // SAFETY: there is a pointer for each parameter of the entry, to at least the bytes of the
         // parameter, which the driver copies; the caller guarantees the rest.
         unsafe {
-            match cooperative {
+            match self.cooperative {
                 Some(of) => (of.launch)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters),
                 None => (driver.launch)(function, gx, gy, gz, bx, by, bz, shared, stream, parameters, ptr::null_mut()),
             }
@@ -252,7 +254,7 @@ impl<'a> Ready<'a> {
             state,
             used,
             launch.operation(),
-            // SAFETY: `launch` is alive and not changed here; the caller guarantees the rest.
+            // SAFETY: by the caller's promise.
             |driver, stream| unsafe { call.submit(driver, stream) },
         );
         if submitted.is_err() && record.is_some() {

@@ -39,6 +39,7 @@ pub use in_flight::InFlightLaunches;
 pub use info::DeviceInfo;
 pub(crate) use launch::{DriverLaunch, Ready};
 pub use loss::{Loss, LossCause};
+pub(crate) use module::LoadedEntry;
 pub use module::ptx;
 pub(crate) use nvml::Nvml;
 #[cfg(test)]

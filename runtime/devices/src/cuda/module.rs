@@ -20,7 +20,7 @@ use std::sync::Arc;
 const LOG_BYTES: usize = 16 << 10;
 
 /// Loaded code and its one entry.
-pub(super) struct LoadedEntry {
+pub(crate) struct LoadedEntry {
     context: Arc<Context>,
     code: LoadedCode,
     function: sys::CUfunction,

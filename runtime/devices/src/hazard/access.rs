@@ -42,10 +42,15 @@ impl<'a> AccessSet<'a> {
         AccessSet::default().and(BufferAccess::Write(uses))
     }
 
-    /// Adds an access.
+    /// Returns the accesses with one more.
     pub fn and(mut self, used: BufferAccess<'a>) -> AccessSet<'a> {
-        self.memory.push(used);
+        self.add(used);
         self
+    }
+
+    /// Adds an access.
+    pub fn add(&mut self, used: BufferAccess<'a>) {
+        self.memory.push(used);
     }
 }
 
@@ -61,12 +66,11 @@ impl Hazards for AccessSet<'_> {
 
 impl Hazards for BufferAccess<'_> {
     fn for_each_dependency(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<()>) -> Result<()> {
-        let before = match self {
-            BufferAccess::Read(parts) => parts.before_read(),
-            BufferAccess::Write(uses) => uses.before_write(),
-            BufferAccess::WritePart(parts) => parts.before_write(),
-        };
-        before.into_iter().try_for_each(wait)
+        match self {
+            BufferAccess::Read(parts) => parts.for_each_before_read(wait),
+            BufferAccess::Write(uses) => uses.for_each_before_write(wait),
+            BufferAccess::WritePart(parts) => parts.for_each_before_write(wait),
+        }
     }
 
     fn record_operation(&self, point: TimelinePoint) {

@@ -11,6 +11,7 @@
 
 use super::sync::{AtomicBool, AtomicU64, Lock, MutexGuard};
 use smallvec::SmallVec;
+use std::convert::Infallible;
 use std::ops::Deref;
 use std::sync::atomic::Ordering;
 
@@ -47,6 +48,18 @@ pub(crate) fn add(pending: &mut WaitSet, point: TimelinePoint) {
         Some(m) => m.count = m.count.max(point.count),
         None => pending.push(point),
     }
+}
+
+/// Returns the set of the points that `each` passes to a function.
+fn wait_set(
+    each: impl FnOnce(&mut dyn FnMut(TimelinePoint) -> Result<(), Infallible>) -> Result<(), Infallible>,
+) -> WaitSet {
+    let mut pending = WaitSet::new();
+    let Ok(()) = each(&mut |point| {
+        add(&mut pending, point);
+        Ok(())
+    });
+    pending
 }
 
 /// The last accesses to an allocation, for the owner of all of it.
@@ -118,22 +131,38 @@ impl SubrangeTracker {
     /// Returns the points that a read must wait for. If other operations may have written parts,
     /// these are all recorded points.
     pub fn before_read(&self) -> WaitSet {
-        match self.has_written_parts.load(Ordering::Acquire) {
-            true => self.before_write(),
-            false => TimelinePoint::unpacked(self.written.load(Ordering::Acquire)).into_iter().collect(),
-        }
+        wait_set(|add| self.for_each_before_read(add))
     }
 
     /// Returns the points that a write must wait for, and that must complete before the memory
     /// changes owner.
     pub fn before_write(&self) -> WaitSet {
-        let mut pending = match self.has_others.load(Ordering::Acquire) {
-            true => self.others().clone(),
-            false => WaitSet::new(),
-        };
-        let last = [&self.written, &self.read].map(|at| TimelinePoint::unpacked(at.load(Ordering::Acquire)));
-        last.into_iter().flatten().for_each(|point| add(&mut pending, point));
-        pending
+        wait_set(|add| self.for_each_before_write(add))
+    }
+
+    /// Calls `wait` for each point of [`before_read`](SubrangeTracker::before_read), without making
+    /// the set: streams may repeat.
+    pub fn for_each_before_read<E>(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<(), E>) -> Result<(), E> {
+        match self.has_written_parts.load(Ordering::Acquire) {
+            true => self.for_each_before_write(wait),
+            false => TimelinePoint::unpacked(self.written.load(Ordering::Acquire)).map_or(Ok(()), wait),
+        }
+    }
+
+    /// Calls `wait` for each point of [`before_write`](SubrangeTracker::before_write), without
+    /// making the set: streams may repeat.
+    pub fn for_each_before_write<E>(&self, wait: &mut dyn FnMut(TimelinePoint) -> Result<(), E>) -> Result<(), E> {
+        if self.has_others.load(Ordering::Acquire) {
+            // The lock is not held during a wait.
+            let others = self.others().clone();
+            others.into_iter().try_for_each(&mut *wait)?;
+        }
+        for last in [&self.written, &self.read] {
+            if let Some(point) = TimelinePoint::unpacked(last.load(Ordering::Acquire)) {
+                wait(point)?;
+            }
+        }
+        Ok(())
     }
 
     /// Records a read. Several threads may record reads at once.

@@ -333,9 +333,9 @@ impl Stream {
             return unsafe { self.submit(LaunchForm::Unchecked, kernel, constants, block, arguments) };
         };
         self.device.validated(kernel, constants, block, arguments, |program, validated| {
-            let mut launch = cuda.prepare_launch(LaunchForm::Unchecked, kernel, program, validated)?.into_launch();
+            let launch = cuda.prepare_launch(LaunchForm::Unchecked, kernel, program, validated)?.into_launch();
             // SAFETY: the unchecked form has no record; the caller guarantees the rest.
-            unsafe { cuda.submit_untracked(handle, &mut launch) }
+            unsafe { cuda.submit_untracked(handle, &launch) }
         })
     }
 }

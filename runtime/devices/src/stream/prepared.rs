@@ -9,8 +9,8 @@ use std::fmt;
 /// A prepared launch: its arguments have been checked and its module is loaded. The launch borrows
 /// the arguments.
 ///
-/// Submitting it costs little more than the driver's call: nothing is allocated, and the only lock
-/// is the stream's own.
+/// Submitting it costs little more than the driver's call: nothing is allocated for up to 64
+/// parameters, and the only lock is the stream's own.
 ///
 /// ```
 /// use kernel_dsl::prelude::*;

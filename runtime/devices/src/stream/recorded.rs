@@ -194,7 +194,7 @@ impl RecordedLaunches {
         }
         // SAFETY: the recorded arguments were validated, and launches without a record remained;
         // the caller guarantees the rest.
-        self.launches.iter_mut().try_for_each(|launch| unsafe { self.cuda.submit_untracked(handle, launch) })
+        self.launches.iter().try_for_each(|launch| unsafe { self.cuda.submit_untracked(handle, launch) })
     }
 }
 

@@ -14,6 +14,9 @@ use kernel_dsl::{Argument, Element};
 use std::marker::PhantomData;
 use std::ops::Range;
 
+/// The largest number of dimensions of a view.
+const MAX_RANK: usize = 5;
+
 /// The position of a view's elements in its buffer, in elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct ViewLayout<const R: usize> {
@@ -23,7 +26,7 @@ pub(crate) struct ViewLayout<const R: usize> {
 }
 
 impl<const R: usize> ViewLayout<R> {
-    const RANK: () = assert!(R >= 1 && R <= 5, "a view has rank 1 to 5");
+    const RANK: () = assert!(R >= 1 && R <= MAX_RANK, "a view has rank 1 to 5");
 
     /// Makes the layout of all `len` elements, row-major.
     pub fn row_major<T: Element>(len: usize, extents: [usize; R]) -> Result<ViewLayout<R>> {
@@ -87,6 +90,9 @@ impl<const R: usize> ViewLayout<R> {
     /// Returns the elements whose outermost index is in `range`.
     fn outermost<T: Element>(&self, range: Range<usize>) -> Result<ViewLayout<R>> {
         let () = Self::RANK;
+        if range == (0..self.extents[0]) {
+            return Ok(*self);
+        }
         if range.start > range.end || range.end > self.extents[0] {
             return Err(self.refused::<T>(
                 self.extents[0],
@@ -289,6 +295,21 @@ exclusive! {
     BufferStridedMut
 }
 
+macro_rules! aligned {
+    ($($View:ident)*) => {$(
+        impl<T: Element, const R: usize> $View<'_, T, R> {
+            /// Returns whether a kernel can access `n` elements at once: the address of the first
+            /// element and all strides except the last are multiples of `n` elements.
+            #[inline]
+            pub fn aligned(&self, n: usize) -> bool {
+                self.layout.address::<T>(self.origin).is_multiple_of((n * size_of::<T>()) as u64)
+                    && self.layout.strides[..R - 1].iter().all(|stride| stride.is_multiple_of(n))
+            }
+        }
+    )*};
+}
+aligned!(BufferView BufferViewMut);
+
 macro_rules! transposed {
     ($View:ident) => {
         impl<T: Element> $View<'_, T, 2> {
@@ -378,19 +399,21 @@ fn memory<'a, T: Element, const R: usize>(
     Argument::Memory(memory)
 }
 
-/// Returns the extents and strides as an argument has them.
-fn wide<const R: usize>(layout: &ViewLayout<R>) -> [DimensionNumbers; 2] {
-    [layout.extents, layout.strides].map(|numbers| numbers.iter().map(|n| *n as u64).collect())
+/// Returns the extents or strides of a layout as an argument has them.
+fn wide(numbers: &[usize]) -> DimensionNumbers {
+    let mut wide = [0; MAX_RANK];
+    for (wide, n) in wide.iter_mut().zip(numbers) {
+        *wide = *n as u64;
+    }
+    DimensionNumbers::from_buf_and_len(wide, numbers.len())
 }
 
 fn view<const R: usize>(layout: &ViewLayout<R>) -> ArgumentShape {
-    let [extents, strides] = wide(layout);
-    ArgumentShape::View { extents, strides }
+    ArgumentShape::View { extents: wide(&layout.extents), strides: wide(&layout.strides) }
 }
 
 fn strided<const R: usize>(layout: &ViewLayout<R>) -> ArgumentShape {
-    let [extents, strides] = wide(layout);
-    ArgumentShape::Strided { extents, strides }
+    ArgumentShape::Strided { extents: wide(&layout.extents), strides: wide(&layout.strides) }
 }
 
 fn slice(layout: &ViewLayout<1>) -> ArgumentShape {
