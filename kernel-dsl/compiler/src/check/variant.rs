@@ -135,6 +135,11 @@ impl FunctionChecker<'_> {
         }
         Pattern::Parts(parts)
     }
+
+    /// Returns whether a type is an enum whose variants hold no data.
+    pub(super) fn is_discriminant(&self, ty: TypeIndex) -> bool {
+        matches!(self.table.get(ty), Ty::Enum(id, _) if self.environment.items.enums[id.0 as usize].data.is_none())
+    }
 }
 
 /// Returns the patterns of fields without `..`. The fields after `..` are the last of `count`.

@@ -1,22 +1,22 @@
 //! The page of all functions, from the declarations.
 
-/// The files that declare supported functions, with the names of each.
-const FILES: [(&str, &[&str]); 12] = [
-    ("Initialization and versions", super::entry::NAMES),
-    ("Devices", super::device::NAMES),
-    ("Contexts", super::context::NAMES),
-    ("Modules and the linker", super::module::NAMES),
-    ("Libraries and kernels", super::library::NAMES),
-    ("Functions, launches and occupancy", super::function::NAMES),
-    ("Memory", super::memory::NAMES),
-    ("Memory pools", super::pool::NAMES),
-    ("Copies and fills", super::copy::NAMES),
-    ("Arrays, textures and surfaces", super::texture::NAMES),
-    ("Streams and events", super::stream::NAMES),
-    ("Graphs", super::graph::NAMES),
+/// The groups of supported functions, with the names that each file of a group declares.
+const GROUPS: [(&str, &[&[&str]]); 12] = [
+    ("Initialization and versions", &[super::entry::NAMES]),
+    ("Devices", &[super::device::NAMES]),
+    ("Contexts", &[super::context::NAMES]),
+    ("Modules and the linker", &[super::module::NAMES]),
+    ("Libraries and kernels", &[super::library::NAMES]),
+    ("Functions, launches and occupancy", &[super::function::NAMES]),
+    ("Memory", &[super::memory::NAMES]),
+    ("Memory pools", &[super::pool::NAMES]),
+    ("Copies and fills", &[super::copy::NAMES]),
+    ("Arrays, textures and surfaces", &[super::texture::NAMES]),
+    ("Streams and events", &[super::stream::NAMES]),
+    ("Graphs", &super::graph::NAMES),
 ];
 
-/// Returns the page: the supported functions by file, and the others by the reason.
+/// Returns the page: the supported functions by group, and the others by the reason.
 #[cfg_attr(not(test), allow(dead_code, reason = "a test writes the page"))]
 pub fn page() -> String {
     let list = |names: &[&str]| {
@@ -24,15 +24,15 @@ pub fn page() -> String {
         names.sort_unstable();
         names.iter().map(|name| format!("- `{name}`\n")).collect::<String>()
     };
-    let supported: usize = FILES.iter().map(|(_, names)| names.len()).sum();
+    let supported: usize = GROUPS.iter().flat_map(|(_, files)| *files).map(|names| names.len()).sum();
     let others: usize = super::unsupported::GROUPS.iter().map(|(_, names)| names.len()).sum();
     let mut page = format!(
         "Functions of CUDA's driver API: {supported} names are supported, and {others} return \
          `CUDA_ERROR_NOT_SUPPORTED`.\n\nNames that end with `_ptds` or `_ptsz` are those of the per-thread default \
          stream, which here has the order of the default stream.\n\n## Supported\n"
     );
-    for (title, names) in FILES {
-        page += &format!("\n### {title}\n\n{}", list(names));
+    for (title, files) in GROUPS {
+        page += &format!("\n### {title}\n\n{}", list(&files.concat()));
     }
     page += "\n## Not supported\n";
     for (why, names) in super::unsupported::GROUPS {
@@ -60,9 +60,9 @@ mod tests {
 
     #[test]
     fn each_name_is_exported_once() {
-        let supported = FILES.iter().flat_map(|(_, names)| *names);
-        let others = super::super::unsupported::GROUPS.iter().flat_map(|(_, names)| *names);
-        let mut all: Vec<&str> = supported.chain(others).copied().collect();
+        let supported = GROUPS.iter().flat_map(|(_, files)| files.concat());
+        let others = super::super::unsupported::GROUPS.iter().flat_map(|(_, names)| *names).copied();
+        let mut all: Vec<&str> = supported.chain(others).collect();
         assert!(all.iter().all(|name| super::super::proc_address::exported(name).is_some()));
         let count = all.len();
         all.sort_unstable();
