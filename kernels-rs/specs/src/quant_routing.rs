@@ -114,7 +114,7 @@ fn unplaced(_: &Instance, random: &mut Random) -> Vec<Case> {
             // There are more groups after the last expert's than a warp has lanes.
             let more = if tall < 2 { 40 * room } else { 0 };
             let rows = (routes + count.min(routes) * (room - 1)).next_multiple_of(room) + more;
-            let tiles = if tall == 0 { 0 } else { rows / room / tall + count.min(routes) + 1 };
+            let tiles = (rows / room).checked_div(tall).map_or(0, |full| full + count.min(routes) + 1);
             let unwritten = |n: usize| Input::slice(&vec![-7i32; n]);
             let (experts, counts) = (Input::slice(&experts), Input::slice(&counts));
             let [order, groups, tiles, places] = [rows, rows / room, tiles, routes].map(unwritten);

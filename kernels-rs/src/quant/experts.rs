@@ -20,10 +20,10 @@
 //! tokens have 0.75 of the dense rate: Q4_0 0.71, Q6_K 0.64, Q8_0 0.66. In a graph, a step with its
 //! choice of experts takes up to 3 µs more than the product.
 //!
-//! Rows of an expert are filled up to 8 only, and a tile skips absent rows. When rows were filled
-//! up to whole tiles, 512 tokens took 296 µs. When all experts had groups of 8, 32 tokens took 79
-//! µs. Between 1 and 512 tokens, memory is not the limit: K is short, so that a warp multiplies
-//! only two units of a row in the life of its block.
+//! Rows of an expert are filled up to whole groups of at most 8, and a tile skips absent groups.
+//! When rows were filled up to whole tiles, 512 tokens took 296 µs. When all experts had groups of
+//! 8, 32 tokens took 79 µs. Between 1 and 512 tokens, groups are not limited by memory: K is short,
+//! so that a lane multiplies only two units of a row in the life of its block.
 
 use super::plan::{ExpertPlan, GemvBlock};
 use super::routing::{combine, count_routes, place_routes, route};
@@ -165,17 +165,14 @@ impl Routes {
         if plan == ExpertPlan::Single {
             return Ok(ExpertRows { rows, plan, order: None, routes: self });
         }
-        let (groups_of_tile, tile_count) = match plan {
-            // Each expert, and the rows after the last one, may have a tile that is not full.
-            ExpertPlan::Tiles(tile) if rows > 0 => (tile.rows() / 8, rows / tile.rows() + self.count.min(routes) + 1),
-            _ => (1, 0),
-        };
+        let (groups_of_tile, tile_count) = plan.tiles(routes, self.count);
         let mut counts = on.scratch::<i32>(self.count)?;
         let (mut order, mut groups) = (on.scratch::<i32>(rows)?, on.scratch::<i32>(rows / room)?);
         let (mut places, mut tiles) = (on.scratch::<i32>(routes)?, on.scratch::<i32>(tile_count)?);
         let experts = self.experts.view([routes])?;
-        // SAFETY: the launches compare the lengths, and the kernels' accesses stay within them for
-        // existing experts, which `route` chooses. The oracle checks that (`kernels check`).
+        // SAFETY: `route` chooses existing experts, and `counts` has the number of routes of each.
+        // For any such routes, `rows` and `tile_count` are large enough (see `ExpertPlan`). The
+        // oracle checks the accesses (`kernels check`).
         unsafe {
             count_routes::launch_unchecked(&LibraryCall(on), experts, counts.view_mut([self.count])?)?;
             place_routes::launch_unchecked(

@@ -53,10 +53,9 @@ impl GemvBlock {
             (1, _, ..=1024) => [1, 256, 1024, 1],
             (1, _, ..=4096) => [1, 512, 2048, 1],
             (1, ..) => [1, 512, 4096, 1],
-            (3, _, ..=1024) => [3, 256, 1024, 1],
+            (_, _, ..=1024) => [4, 256, 1024, 1],
             (3, _, ..=2048) => [3, 512, 2048, 1],
             (3, ..) => [3, 512, 4096, 1],
-            (_, _, ..=1024) => [4, 256, 1024, 1],
             (_, true, ..=2048) => [4, 512, 2048, 2],
             (_, true, ..=4096) => [4, 512, 4096, 2],
             (_, true, _) => [4, 512, 8192, 2],
@@ -259,10 +258,24 @@ impl ExpertPlan {
 
     /// Returns the number of rows of results, in whole groups of rows, for a number of routes to
     /// `experts` experts.
+    /// `usize::MAX` if there are more.
     #[must_use]
     pub fn rows(self, routes: usize, experts: usize) -> usize {
         let group = self.group();
-        (routes + experts.min(routes) * (group - 1)).next_multiple_of(group)
+        let rows = routes.saturating_add(experts.min(routes).saturating_mul(group - 1));
+        rows.checked_next_multiple_of(group).unwrap_or(usize::MAX)
+    }
+
+    /// Returns the number of groups of a tile, and the largest number of tiles for a number of
+    /// routes: full tiles, and one that is not full for each expert and for the rows after the last
+    /// expert. There are no tiles without routes, and for plans without tiles.
+    pub(super) fn tiles(self, routes: usize, experts: usize) -> (usize, usize) {
+        match self {
+            ExpertPlan::Tiles(tile) if routes > 0 => {
+                (tile.rows() / 8, self.rows(routes, experts) / tile.rows() + experts.min(routes) + 1)
+            }
+            _ => (1, 0),
+        }
     }
 }
 

@@ -142,26 +142,26 @@ pub fn count_routes(experts: &[i32], counts: &mut [i32]) {
 }
 
 /// Orders routes by expert, and the routes of an expert by number, in groups of `room` rows of one
-/// expert. Divides the groups of an expert into tiles of up to `tall` groups. There is one warp per
-/// expert, and one for the rows after the last expert.
+/// expert. Divides the groups of an expert into tiles of up to `groups_of_tile` groups. There is
+/// one warp per expert, and one for the rows after the last expert.
 ///
 /// `order` is the route of each row, or −1. `groups` is the expert of each group, or −1. `tiles` is
-/// the first group of each tile, or −1 for an empty tile. Tiles of `tall` groups come first, so
-/// that short ones balance the load at the end. `places` is the row of each route.
+/// the first group of each tile, or −1 for an empty tile. Full tiles come first, so that short ones
+/// balance the load at the end. `places` is the row of each route.
 ///
 /// `experts` and `places` have an element for each route, and `counts` has one for each expert.
 #[kernel(
     block = 256, grid = (counts.len() + 1).div_ceil(8), writes(order = once, groups = once, tiles = once),
 )]
 #[requires(
-    room > 0, tall > 0, order.len() == room * groups.len(), places.len() == experts.len(), order.len() >= experts.len(),
-    tiles.is_empty() || tiles.len() > groups.len() / tall,
+    room > 0, groups_of_tile > 0, groups_of_tile <= 8, order.len() == room * groups.len(), places.len() == experts.len(), order.len() >= experts.len(),
+    tiles.is_empty() || tiles.len() > groups.len() / groups_of_tile,
 )]
 pub fn place_routes(
     experts: &[i32],
     counts: &[i32],
     room: usize,
-    tall: usize,
+    groups_of_tile: usize,
     order: &mut [i32],
     groups: &mut [i32],
     tiles: &mut [i32],
@@ -172,11 +172,11 @@ pub fn place_routes(
     let (mut before, mut full_before, mut others_before, mut all_full) = (0, 0, 0, 0);
     for i in (lane..counts.len()).step_by(32) {
         let groups = (counts[i] as usize).div_ceil(room);
-        all_full += groups / tall;
+        all_full += groups / groups_of_tile;
         if i < expert {
             before += groups;
-            full_before += groups / tall;
-            others_before += (groups % tall).min(1);
+            full_before += groups / groups_of_tile;
+            others_before += (groups % groups_of_tile).min(1);
         }
     }
     let first = warp::sum(before as i32) as usize;
@@ -205,12 +205,12 @@ pub fn place_routes(
             groups[group] = expert as i32;
         }
         if !tiles.is_empty() {
-            let full = (end - first) / tall;
+            let full = (end - first) / groups_of_tile;
             for i in (lane..full).step_by(32) {
-                tiles[full_before + i] = (first + i * tall) as i32;
+                tiles[full_before + i] = (first + i * groups_of_tile) as i32;
             }
-            if lane == 0 && first + full * tall < end {
-                tiles[other] = (first + full * tall) as i32;
+            if lane == 0 && first + full * groups_of_tile < end {
+                tiles[other] = (first + full * groups_of_tile) as i32;
             }
         }
     } else if expert == counts.len() {
@@ -220,10 +220,10 @@ pub fn place_routes(
         for group in (first + lane..groups.len()).step_by(32) {
             groups[group] = -1;
         }
-        let mut group = first + lane * tall;
+        let mut group = first + lane * groups_of_tile;
         for tile in (other + lane..tiles.len()).step_by(32) {
             tiles[tile] = if group < groups.len() { group as i32 } else { -1 };
-            group += 32 * tall;
+            group += 32 * groups_of_tile;
         }
     }
 }

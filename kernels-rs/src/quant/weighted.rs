@@ -309,7 +309,7 @@ impl Weights {
             (QuantTile::T64x128, true) => [64, 1, 256, 4],
             (QuantTile::T64x128, false) => [64, 1, 256, 1],
         };
-        // SAFETY: as in `queue_single_rows`.
+        // SAFETY: as in `queue_single_rows`; `place_routes` writes only existing groups to tiles.
         unsafe {
             gemm_blocks::<F, T, E, BM, V, EXPERTS, Q, T_>::launch_unchecked(
                 &LibraryCall(on),

@@ -191,8 +191,8 @@ fn values(arguments: &[Argument]) -> Vec<u64> {
             Argument::Memory(memory) => {
                 values.push(memory.address());
                 let (extents, strides) = memory.shape().parameters();
-                extents.iter().for_each(|n| values.push(*n));
-                strides.iter().for_each(|n| values.push(*n));
+                values.extend_from_slice(extents);
+                values.extend_from_slice(strides);
             }
         }
     }

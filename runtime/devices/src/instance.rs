@@ -3,7 +3,8 @@
 //!
 //! A remembered launch has all that the contract of a kernel, the block and the grid depend on:
 //! types, scalars, extents, strides, and the alignment of addresses. The contract also depends on
-//! the overlap of arguments and on the end of the address space. Every launch checks these two.
+//! the overlap of arguments and on the end of the address space. Every launch checks these two, the
+//! device of the memory, and the types.
 
 use crate::cuda::LoadedEntry;
 use kernel_dsl::Argument;
@@ -67,8 +68,9 @@ impl LaunchedInstance {
     }
 
     /// Returns the numbers of a launch that its contract depends on: the block's extent, each
-    /// scalar, and for each argument in memory its form and numbers. Which arguments are scalars is
-    /// compared with the types. `None` if the launch cannot be remembered.
+    /// scalar, and for each argument in memory its form and numbers. The numbers do not tell
+    /// scalars from memory: [`past_shape`](LaunchedInstance::past_shape) compares the types. `None`
+    /// if the launch cannot be remembered.
     pub fn numbers<'n>(
         &self,
         block: Option<usize>,

@@ -130,7 +130,7 @@ fn a_launch_like_an_earlier_one_gets_the_same_answer() {
     assert!(accepted > 100 && rejected > 1000, "{accepted} {rejected}");
 }
 
-/// Returns arguments of 16 elements at `address`, of each form and of many shapes.
+/// Returns arguments at `address`, of each form and of many shapes.
 fn matrices(address: u64, mutable: bool) -> Vec<Argument<'static>> {
     let mut shapes = vec![ArgumentShape::Slice(2), ArgumentShape::Slice(16)];
     for extents in [[2, 8], [8, 2], [4, 4], [0, 8], [1 << 40, 2]] {

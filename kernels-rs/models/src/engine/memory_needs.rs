@@ -40,7 +40,7 @@ impl Configuration {
     /// | queries and output of attention, of a prompt | 2·heads·head |
     ///
     /// The tokens are those of a chunk, and of the graphs of steps: one graph each for 1, 2, 4, …
-    /// sequences, up to all of them. Experts have further rows, up to whole tiles of a product, and
+    /// sequences, up to all of them. Experts have further rows, up to whole groups of rows, and
     /// in a graph each layer has separate memory for them. Logits have 4·vocabulary bytes for each
     /// token of a graph, and for the prompt.
     ///

@@ -26,7 +26,7 @@ pub(super) enum LoadedKernel {
     Checked(Arc<LoadedEntry>, Arc<CheckedKernel>),
 }
 
-/// A pointer to each parameter of a launch. Few launches have more parameters, and allocate.
+/// A pointer to each parameter of a launch. A launch with more than 64 parameters allocates.
 pub(super) type ParameterPointers = SmallVec<[*mut c_void; 64]>;
 
 /// The driver's description of a launch.

@@ -24,7 +24,7 @@ pub(crate) struct LoadedEntry {
     context: Arc<Context>,
     code: LoadedCode,
     function: sys::CUfunction,
-    /// The name of the kernel's instance, which its launches share.
+    /// The name of the kernel's instance.
     instance: Arc<str>,
     shared: SharedMemoryNeed,
 }

@@ -17,6 +17,8 @@ fn weights(device: &Device) {
     let mut random = Random::new(9);
     for [m, n, k] in [
         [1, 5, 64],
+        // Three columns a warp on the two multiprocessors of the CPU device.
+        [1, 80, 1056],
         [1, 3, 4200],
         [2, 40, 96],
         [3, 5, 33],

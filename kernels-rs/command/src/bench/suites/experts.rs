@@ -92,7 +92,7 @@ impl ExpertTrial<'_> {
         let logits = logits(tokens);
         let mut experts: Vec<usize> = logits.iter().flat_map(|logits| chosen(logits)).collect();
         let routes = experts.len() / ROUTES;
-        // The mean number of experts of a choice.
+        // The number of experts of each choice, added up.
         let mut distinct = 0;
         for choice in experts.chunks_mut(routes) {
             choice.sort_unstable();
@@ -116,8 +116,9 @@ impl ExpertTrial<'_> {
             let (mut index, x, y) = (0, &x, &y);
             Ok(timer.timed(name, times, move || {
                 index += 1;
-                let rows = &rows[index % ROUTES];
-                let weights = &weights[index / ROUTES % weights.len()];
+                // A copy of the matrices is read again when all others were.
+                let weights = &weights[index % weights.len()];
+                let rows = &rows[index / self.weights.len() % ROUTES];
                 let (x, mut y) = (x.view_strided([tokens, K], [K, 1])?, y.borrow_mut());
                 rows.product_of_tokens(stream, weights, &x, &mut y.view_strided_mut([rows.count(), N], [N, 1])?)
             }))
