@@ -34,7 +34,15 @@
 //! instructions are issued in 48 % of the cycles. What is left is waiting: a row occupies a
 //! multiprocessor, so that nothing is in flight while a row reduces. Rows of 32,768 elements, which
 //! registers hold, reach 0.95; there, eviction costs 5 %, and a prefetch of the next rows gains
-//! nothing.
+//! nothing. With a mask a thread keeps 16 elements, because 32 do not fit into the registers beside
+//! the mask: 2048 causal rows of 32,768 take 165 µs instead of 135.
+//!
+//! Several blocks can share a row, keep it in registers, and publish their sums to each other, as
+//! [`scan_linked`](crate::scan::kernels::scan_linked) does. Such an RMS norm in CUDA C takes 138 µs
+//! (0.92) for 65,536 elements in 16 blocks of 256 or 128 threads. With 8 blocks it takes 138 to 140
+//! µs, and with 2 blocks of 1024 threads 147. Rows of 32,768 (0.91 to 0.93) and of 10,240 or 8192
+//! (0.61, one block 0.69) gain nothing. This design is not used: a block would wait for later
+//! blocks, which are sure to be resident only if no other launch fills the device.
 
 use super::row::{begins, for_each_unkept, is_row, put, take};
 use kernel_dsl::prelude::*;
