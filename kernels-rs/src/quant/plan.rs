@@ -36,30 +36,50 @@ pub(super) fn group_rows(rows: usize) -> usize {
     rows.div_ceil(rows.div_ceil(8).max(1))
 }
 
+/// Returns the columns of a warp for which a product takes the least time, and the number of waves.
+/// A wave is a block of 16 warps on each multiprocessor. By times of Q4_0 on an H200, a wave takes
+/// 0.44 µs, and 0.67 µs for each column of a warp. From four waves on, their number counts less
+/// than the work, which four columns share best.
+fn columns_and_waves(columns_of_warp: &[usize], cols: usize, multiprocessors: usize) -> (usize, usize) {
+    let waves = |columns: usize| cols.div_ceil(16 * columns * multiprocessors.max(1));
+    let least = columns_of_warp.iter().copied().min_by_key(|columns| waves(*columns).saturating_mul(2 + 3 * columns));
+    let columns = least.filter(|_| waves(4) < 4).unwrap_or(4);
+    (columns, waves(columns))
+}
+
 impl GemvBlock {
     /// Returns the block for rows that the kernel quantizes one by one, with `k` activations and
     /// `cols` columns of all rows together.
     ///
-    /// Few columns are shared by more warps, and blocks of 48 columns use all multiprocessors where
-    /// blocks of 64 would leave some idle. `kernels tune weights` chose the blocks on an H200, for
-    /// Q4_0, Q4_K, Q6_K and Q8_0, and K from 2048 to 14,336. A product with 2048 or 4096 columns
-    /// takes 0.81 to 0.93 of the time of two columns a warp, 256 threads and two units. One column
-    /// with 256 threads takes 2 to 7 % longer. With 6144 columns, three columns a warp take 0.94 to
-    /// 0.96 of the time of four.
+    /// Few columns are shared by more warps. `kernels tune weights` chose the blocks on an H200,
+    /// for Q4_0, Q4_K, Q6_K and Q8_0, and K from 2048 to 14,336. A product with 2048 or 4096
+    /// columns takes 0.81 to 0.93 of the time of two columns a warp, 256 threads and two units. One
+    /// column with 256 threads takes 2 to 7 % longer.
+    ///
+    /// If K is 2048, a block ends soon, and [the number of waves](columns_and_waves) counts. Time
+    /// over that of blocks with 4 columns and 512 threads, for K = 2048:
+    ///
+    /// | columns | Q4_0 | Q4_K | Q6_K | Q8_0 |
+    /// |---|---|---|---|---|
+    /// | 6144: 3 columns, 512 threads | 0.94 | 0.96 | 0.94 | |
+    /// | 12,288: 6 columns, 512 threads; 3 columns, 256 threads | 0.78 | 0.94 | | |
+    /// | 49,152: 4 columns, 256 threads | 0.91 | 0.95 | 0.94 | 0.96 |
     pub(super) fn of_single_rows(format: Format, k: usize, cols: usize, multiprocessors: usize) -> GemvBlock {
-        let columns = [1, 3, 4][usize::from(cols >= 32 * multiprocessors) + usize::from(cols > 48 * multiprocessors)];
+        let (is_light, is_narrow) = (format.is_light(), cols < 32 * multiprocessors);
+        let columns_of_warp: &[usize] = if is_light { &[4, 3, 6] } else { &[4, 3] };
         // A block quantizes complete pieces of K, so a piece is as short as K permits.
-        let [columns, threads, piece, ahead] = match (columns, format.is_light(), k) {
-            (1, _, ..=1024) => [1, 256, 1024, 1],
-            (1, _, ..=4096) => [1, 512, 2048, 1],
-            (1, ..) => [1, 512, 4096, 1],
+        let [columns, threads, piece, ahead] = match (is_narrow, is_light, k) {
+            (true, _, ..=1024) => [1, 256, 1024, 1],
+            (true, _, ..=4096) => [1, 512, 2048, 1],
+            (true, ..) => [1, 512, 4096, 1],
             (_, _, ..=1024) => [4, 256, 1024, 1],
-            (3, _, ..=2048) => [3, 512, 2048, 1],
-            (3, ..) => [3, 512, 4096, 1],
-            (_, true, ..=2048) => [4, 512, 2048, 2],
+            (_, _, ..=2048) => match columns_and_waves(columns_of_warp, cols, multiprocessors) {
+                (3, 2..) => [3, 256, 2048, 1],
+                (columns @ (3 | 6), _) => [columns, 512, 2048, 1],
+                (_, waves) => [4, if waves > 1 { 256 } else { 512 }, 2048, if is_light { 2 } else { 1 }],
+            },
             (_, true, ..=4096) => [4, 512, 4096, 2],
             (_, true, _) => [4, 512, 8192, 2],
-            (_, _, ..=2048) => [4, 512, 2048, 1],
             _ => [4, 512, 4096, 1],
         };
         GemvBlock { columns, threads, piece, ahead }
@@ -431,6 +451,22 @@ mod tests {
         assert!(128usize.div_ceil(tile.rows()) * 32 * splits >= 132);
         // Parts have whole blocks of 256 numbers, and no part is empty.
         assert!(splits <= 128 / MIN_PART_UNITS);
+    }
+
+    #[test]
+    fn blocks_of_a_single_row_fill_the_multiprocessors() {
+        for (format, cols, block) in [
+            (Format::Q4_0, 6144, [3, 512]),
+            (Format::Q4_0, 8192, [4, 512]),
+            (Format::Q4_0, 12_288, [6, 512]),
+            (Format::Q4_0, 49_152, [4, 256]),
+            (Format::Q6K, 6144, [3, 512]),
+            (Format::Q6K, 12_288, [3, 256]),
+            (Format::Q6K, 49_152, [4, 256]),
+        ] {
+            let GemvBlock { columns, threads, .. } = GemvBlock::of_single_rows(format, 2048, cols, 132);
+            assert_eq!([columns, threads], block, "{format:?}, {cols} columns");
+        }
     }
 
     #[test]

@@ -393,7 +393,8 @@ fn every_format_stays_in_registers() {
         // Rows, columns, threads, piece, units ahead, as `Weights::product` chooses them.
         let rows = [
             [1, 4, 512, 4096, ahead],
-            [1, 3, 512, 4096, 1],
+            [1, if ahead == 2 { 6 } else { 3 }, 512, 2048, 1],
+            [1, 4, 256, 2048, ahead],
             [2, few, 256, 2048, 1],
             [4, few, 256, 2048, 1],
             [8, many, 256, 2048, 1],
