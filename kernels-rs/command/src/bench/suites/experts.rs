@@ -1,6 +1,6 @@
 //! Benchmarks of products of tokens with the matrices of their experts.
 
-use super::{Contender, Measurement, Timer, Trial, WorkRate, drawn, measure_all};
+use super::{Contender, Measurement, Timer, Trial, WorkRate, copy_of, drawn, measure_all};
 use crate::bench::typical::{BYTES_PER_NS, COLD_BYTES, DP4A_OPERATIONS_PER_NS, LONG_NS};
 use crate::error::Error;
 use ::runtime::testing::Random;
@@ -130,16 +130,7 @@ impl ExpertTrial<'_> {
         }
         contenders.push(timer.timed("16 steps in a graph", 1, || graph.replay(stream)));
 
-        // Half of the bytes are read, the others written.
-        let zeros = || device.zeros::<u32>(bytes / 8).map_err(Error::Device);
-        let pairs = COLD_BYTES.div_ceil(bytes);
-        let mut buffers = (0..pairs).map(|_| Ok((zeros()?, zeros()?))).collect::<Result<Vec<_>, Error>>()?;
-        let mut pair = 0;
-        contenders.push(timer.timed("copy", times, move || {
-            pair = (pair + 1) % pairs;
-            let (source, target) = &mut buffers[pair];
-            stream.copy(source, target)
-        }));
+        contenders.push(copy_of(timer, times, bytes, COLD_BYTES.div_ceil(bytes))?);
         let [of_dense, columns] = if tokens == 1 { [1, CHOSEN * N] } else { [tokens * CHOSEN, N] };
         let mut dense_y = device.zeros::<f32>(of_dense * columns).map_err(Error::Device)?;
         let (mut index, x) = (0, &x);

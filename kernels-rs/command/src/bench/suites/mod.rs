@@ -281,6 +281,20 @@ fn measure_all(trials: Vec<Trial<'_>>, rounds: usize) -> Result<Vec<Measurement>
     })
 }
 
+/// Returns a contender that moves `bytes` bytes: half of them are read, the others written. The
+/// pairs of buffers are used alternately, so that many of them are not in the L2 cache.
+fn copy_of(timer: &Timer, times: u32, bytes: usize, pairs: usize) -> Result<Contender<'_>, Error> {
+    let stream = timer.stream();
+    let zeros = || stream.device().zeros::<u32>(bytes / 8).map_err(Error::Device);
+    let mut buffers = (0..pairs).map(|_| Ok((zeros()?, zeros()?))).collect::<Result<Vec<_>, Error>>()?;
+    let mut pair = 0;
+    Ok(timer.timed("copy", times, move || {
+        pair = (pair + 1) % pairs;
+        let (source, target) = &mut buffers[pair];
+        stream.copy(source, target)
+    }))
+}
+
 /// Allocates `n` ordinary values on the device: clocks and power depend on the values.
 fn drawn<T: Draw>(device: &Device, random: &mut Random, n: usize) -> Result<DeviceBuffer<T>, Error> {
     let some: Vec<T> = random.values(n.min(1 << 20));

@@ -2,7 +2,7 @@
 //! Products with weights in every format are compared with a copy.
 
 use super::cublas::{Cublas, Product};
-use super::{Contender, Measurement, Timer, Trial, WorkRate, drawn, measure_all};
+use super::{Contender, Measurement, Timer, Trial, WorkRate, copy_of, drawn, measure_all};
 use crate::bench::typical::{BYTES_PER_NS, COLD_BYTES, DP4A_OPERATIONS_PER_NS, LONG_NS};
 use crate::error::Error;
 use ::runtime::testing::Random;
@@ -185,18 +185,9 @@ impl MeasureContext<'_> {
                 let mut y = y.view_strided_mut([m, n], [n, 1])?;
                 weights[index].product(stream, &x.view_strided([m, k], [k, 1])?, &mut y)
             };
-            // Half of the bytes are read, the others written.
             let pairs = if cold { COLD_BYTES.div_ceil(bytes) } else { 1 };
-            let zeros = || device.zeros::<u32>(bytes / 8).map_err(Error::Device);
-            let mut buffers = (0..pairs).map(|_| Ok((zeros()?, zeros()?))).collect::<Result<Vec<_>, Error>>()?;
-            let mut pair = 0;
-            let copy = || {
-                pair = (pair + 1) % pairs;
-                let (source, target) = &mut buffers[pair];
-                stream.copy(source, target)
-            };
             let outputs = RefCell::new(device.zeros::<f32>(if m > 8 { m * n } else { 0 }).map_err(Error::Device)?);
-            let mut contenders = vec![timer.timed("ours", times, ours), timer.timed("copy", times, copy)];
+            let mut contenders = vec![timer.timed("ours", times, ours), copy_of(timer, times, bytes, pairs)?];
             // The plans among which `Weights::product` chooses.
             let multiprocessors = device.facts().multiprocessors.max(1) as usize;
             let tiles =
