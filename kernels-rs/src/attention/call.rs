@@ -8,7 +8,6 @@ use super::plan::{AttentionTile, ListInputs, PlanKey, PlannedSchedule, Plans, TA
 use super::prefill::{flash_attention, flash_attention_cached};
 use super::score::{Plain, Score};
 use super::span::{KEYS, MaskPattern, SequenceSpan, Sequences};
-use crate::access::rows_begin_at;
 use crate::operand::ArrayOperand;
 use crate::queue::renaming_parameters;
 use crate::rowwise::plan::queue;
@@ -353,7 +352,7 @@ impl<T: Float + GenericArgument> KeysAndValues<T> for Floats<'_, T> {
     }
 
     fn allows_vectors_of_four(&self) -> bool {
-        self.values().is_multiple_of(4) && [self.k, self.v].iter().all(|x| rows_begin_at(x, 4))
+        self.values().is_multiple_of(4) && [self.k, self.v].iter().all(|x| x.aligned(4))
     }
 
     fn launch<M: Score + LaunchStruct, P: MaskPattern + LaunchStruct, S: Sequences + LaunchStruct>(
@@ -408,7 +407,7 @@ impl<T: Float + GenericArgument, K: StoredElement + GenericArgument, C: Scales +
     }
 
     fn allows_vectors_of_four(&self) -> bool {
-        K::NUMBERS > 1 || [self.k, self.v].iter().all(|x| rows_begin_at(x, 4))
+        K::NUMBERS > 1 || [self.k, self.v].iter().all(|x| x.aligned(4))
     }
 
     fn launch<M: Score + LaunchStruct, P: MaskPattern + LaunchStruct, S: Sequences + LaunchStruct>(
@@ -477,8 +476,7 @@ impl<T: Float + GenericArgument, V: KeysAndValues<T>, M: Score + LaunchStruct, Q
                 own.view_mut([batch, heads, rows])?
             }
         };
-        let fours =
-            width.is_multiple_of(8) && rows_begin_at(&q, 4) && keys.allows_vectors_of_four() && rows_begin_at(&*o, 4);
+        let fours = width.is_multiple_of(8) && q.aligned(4) && keys.allows_vectors_of_four() && o.aligned(4);
         // Tiles have 128 queries, or 64 if queries are few or values are wide.
         let large = attention.mask.map_or(extent.queries, DeviceMask::size) > 64;
         let form = |width, threads, step| AttentionTile { height: threads / 2, width, step, threads };

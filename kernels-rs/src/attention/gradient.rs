@@ -7,7 +7,6 @@ use super::extend::shared_heads;
 use super::layout::{AttentionPass, BatchExtent, Layout, Patterns, Qkv};
 use super::score::Score;
 use super::span::{KEYS, MaskPattern, Sequences};
-use crate::access::rows_begin_at;
 use crate::dispatch::dispatch;
 use crate::operand::ArrayOperand;
 use crate::queue::LibraryCall;
@@ -91,7 +90,7 @@ impl<M: Score + LaunchStruct> Attention<'_, M> {
         }
         let tiles = queries.div_ceil(KEYS).saturating_mul(keys.div_ceil(KEYS));
         q.check_grid([tiles, heads, batch], format_args!("{batch} sequences of {heads} heads"))?;
-        let whole = width.is_multiple_of(8) && rows_begin_at(q, 4) && rows_begin_at(k, 4);
+        let whole = width.is_multiple_of(8) && q.aligned(4) && k.aligned(4);
         let Attention { left, right, score, .. } = self;
         dispatch!(let V: usize = if whole { 4 } else { 1 }, of [1, 4];
             // SAFETY: the launch compares all extents with one another, and the kernel accesses
@@ -142,8 +141,8 @@ impl<T: Float + GenericArgument, M: Score + LaunchStruct, Q: Queue> AttentionPas
         let delta = delta.view(shape)?;
         let fours = width.is_multiple_of(8)
             && v.extents()[3].is_multiple_of(8)
-            && [q, k, v, d_o].iter().all(|x| rows_begin_at(x, 4))
-            && [&d_q, &d_k, &d_v].into_iter().all(|x| rows_begin_at(x, 4));
+            && [q, k, v, d_o].iter().all(|x| x.aligned(4))
+            && [&d_q, &d_k, &d_v].into_iter().all(|x| x.aligned(4));
         let (scale, Attention { left, right, score, .. }) = (attention.factor(width), attention);
         let types = [T::CONSTANT, M::CONSTANT, P::CONSTANT, S::CONSTANT];
         // The constants for rows of this width. A thread has two groups of rows.

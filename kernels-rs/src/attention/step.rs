@@ -3,7 +3,6 @@
 use super::cache::{Blocks, Contiguous, Factors, KvCache, Paged, Pages, Scaled, Scales, StoredElement, Unscaled};
 use super::decode::flash_decode;
 use super::extend::{row_elements, shared_heads};
-use crate::access::rows_begin_at;
 use crate::operand::ArrayOperand;
 use crate::queue::renaming_parameters;
 use crate::rowwise::plan::queue;
@@ -347,9 +346,8 @@ impl Decode {
         }
         let Scratch { parts, logs, ended, shape: [of_sequences, of_heads, of_width], splits } = scratch;
         // If a step has fewer sequences than the scratch memory allows, it uses the first rows.
-        let sixteen = K::INTEGERS
-            && width.is_multiple_of(16)
-            && [k, v].into_iter().all(|rows| rows_begin_at(rows, 16 / K::NUMBERS));
+        let sixteen =
+            K::INTEGERS && width.is_multiple_of(16) && [k, v].into_iter().all(|rows| rows.aligned(16 / K::NUMBERS));
         let wide = if sixteen { 16 } else { wide };
         let streamed = !stays_in_l2::<K, C>(on.device().l2_bytes(), k);
         let form = StepForm::new(width, heads.checked_div(groups).unwrap_or(1), tokens, bytes::<K>(), wide, streamed);

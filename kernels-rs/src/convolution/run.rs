@@ -2,7 +2,6 @@
 
 use super::columns::{Lattice, im2col};
 use crate::Queue;
-use crate::access::rows_begin_at;
 use crate::axes::widest;
 use crate::gemm::Gemm;
 use crate::gemm::epilogue::Bias;
@@ -268,8 +267,8 @@ impl Convolution {
                 && self.dilation[2] == 1
                 && kernel[2].is_multiple_of(wide)
                 && self.stride[2].is_multiple_of(wide)
-                && rows_begin_at(x, wide)
-                && rows_begin_at(&*cols, wide)
+                && x.aligned(wide)
+                && cols.aligned(wide)
         };
         let wide = std::iter::successors(Some(widest(size_of::<T>())), |wide| Some(wide / 2));
         let wide = wide.take_while(|wide| *wide > 1).find(|wide| whole(*wide)).unwrap_or(1);

@@ -4,7 +4,6 @@ use super::epilogue::{Epilogue, Identity};
 use super::gemv::{gemv_n, gemv_t};
 use super::plan::{GemmCosts, GemmPlan, GemmTile, GemvWidth, ProductShape, gemv_t_columns, plan};
 use super::tiled::{gemm, sum_splits};
-use crate::access::rows_begin_at;
 use crate::dispatch::dispatch;
 use crate::fold::MAX_ALONG;
 use crate::operand::{ArrayOperand, COUNTER_OVERRUN};
@@ -209,21 +208,16 @@ impl Gemm {
         }
         a.countable(k, COUNTER_OVERRUN)?;
         let fours = [a.extents()[2], b.extents()[2], n, k].iter().all(|n| n % 4 == 0)
-            && rows_begin_at(a, 4)
-            && rows_begin_at(b, 4)
-            && rows_begin_at(&*c, 4);
+            && a.aligned(4)
+            && b.aligned(4)
+            && c.aligned(4);
         dispatch!(let V: usize = if fours { 4 } else { 1 }, of [1, 4];
         let TA: bool = self.transpose_a;
         let TB: bool = self.transpose_b;
-        // A slice of all matrices would take time for nothing.
-        if (1..=MAX_ALONG).contains(&batch) {
-            self.planned::<T, O, V, TA, TB, E>(plan, on, a, b, c, 0, epilogue)?;
-        } else {
-            for first in (0..batch).step_by(MAX_ALONG) {
-                let some = first..batch.min(first + MAX_ALONG);
-                let (a, b, mut c) = (a.slice(some.clone())?, b.slice(some.clone())?, c.reborrow().slice(some)?);
-                self.planned::<T, O, V, TA, TB, E>(plan, on, &a, &b, &mut c, first, epilogue)?;
-            }
+        for first in (0..batch).step_by(MAX_ALONG) {
+            let some = first..batch.min(first + MAX_ALONG);
+            let (a, b, mut c) = (a.slice(some.clone())?, b.slice(some.clone())?, c.reborrow().slice(some)?);
+            self.planned::<T, O, V, TA, TB, E>(plan, on, &a, &b, &mut c, first, epilogue)?;
         });
         Ok(())
     }
@@ -307,7 +301,7 @@ impl Gemm {
                 })
             }
             GemmPlan::GemvT(rows) => {
-                let eights = |x: &BufferView<'_, T, 3>| x.extents()[2].is_multiple_of(8) && rows_begin_at(x, 8);
+                let eights = |x: &BufferView<'_, T, 3>| x.extents()[2].is_multiple_of(8) && x.aligned(8);
                 // An access of 16 bytes takes four or eight elements.
                 dispatch!(let [W: usize, P: usize] = match bytes {
                     2 if eights(a) && eights(b) => [8, 8],

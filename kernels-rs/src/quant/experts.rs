@@ -30,7 +30,7 @@ use super::plan::{ExpertPlan, GemvBlock};
 use super::routing::{combine, count_routes, place_routes, route};
 use super::weighted::{ActivationRows, Activations, SingleRows};
 use super::weights::Weights;
-use crate::access::rows_are_whole;
+use crate::access::WholeRows;
 use crate::dispatch::dispatch;
 use crate::gemm::epilogue::{Epilogue, Identity};
 use crate::operand::ArrayOperand;
@@ -336,7 +336,7 @@ impl ExpertRows {
             None => none.view([0])?,
         };
         let weights = self.routes.weights()?;
-        dispatch!(let V: usize = if rows_are_whole(x, 4) && rows_are_whole(&*y, 4) { 4 } else { 1 }, of [1, 4];
+        dispatch!(let V: usize = if x.rows_are_whole(4) && y.rows_are_whole(4) { 4 } else { 1 }, of [1, 4];
             // SAFETY: the launch compares the extents, and `place_routes` writes only places of
             // existing rows. The caller guarantees that the epilogue stays within its views.
             unsafe { combine::<T, E, V>::launch_unchecked(&LibraryCall(on), x, weights, places, y, epilogue) })

@@ -277,8 +277,7 @@ impl ExpertPlan {
     }
 
     /// Returns the number of rows of results, in whole groups of rows, for a number of routes to
-    /// `experts` experts.
-    /// `usize::MAX` if there are more.
+    /// `experts` experts. The number saturates at `usize::MAX`.
     #[must_use]
     pub fn rows(self, routes: usize, experts: usize) -> usize {
         let group = self.group();

@@ -4,7 +4,7 @@ use super::igemm::{Output, igemm};
 use super::sums::{sum_columns, sum_rows};
 use crate::LaunchStruct;
 use crate::Queue;
-use crate::access::rows_are_whole;
+use crate::access::WholeRows;
 use crate::gemm::epilogue::{Epilogue, Identity};
 use crate::operand::{ArrayOperand, COUNTER_OVERRUN};
 use crate::queue::LibraryCall;
@@ -199,9 +199,9 @@ impl Igemm {
     /// Returns the widest access that all matrices allow. If K runs down the columns of a matrix,
     /// four bytes of a row are read at once.
     fn width<C: Output>(self, a: Quantized<'_>, b: Quantized<'_>, c: &BufferViewMut<'_, C, 3>) -> AccessWidth {
-        let fours = rows_are_whole(&a.values, 4) && rows_are_whole(&b.values, 4) && rows_are_whole(c, 4);
+        let fours = a.values.rows_are_whole(4) && b.values.rows_are_whole(4) && c.rows_are_whole(4);
         let quads =
-            (self.transpose_a || rows_are_whole(&a.values, 16)) && (!self.transpose_b || rows_are_whole(&b.values, 16));
+            (self.transpose_a || a.values.rows_are_whole(16)) && (!self.transpose_b || b.values.rows_are_whole(16));
         match (fours, quads) {
             (true, true) => AccessWidth::Quads,
             (true, false) => AccessWidth::Words,
@@ -345,7 +345,7 @@ fn queue_sums(
     // SAFETY: the launch compares the extents, and the kernels access elements within them, as the
     // oracle verifies.
     unsafe {
-        match (rows, rows_are_whole(of, 16), rows_are_whole(of, 4)) {
+        match (rows, of.rows_are_whole(16), of.rows_are_whole(4)) {
             (true, true, _) => sum_rows::<16>::launch_unchecked(&LibraryCall(on), of, to),
             (true, false, _) => sum_rows::<1>::launch_unchecked(&LibraryCall(on), of, to),
             (false, _, true) => sum_columns::<4>::launch_unchecked(&LibraryCall(on), of, to),

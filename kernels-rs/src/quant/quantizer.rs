@@ -1,7 +1,7 @@
 //! Calls that compute scales and zero points, and quantize with them.
 
 use super::affine::{affine_fit, dequantize_affine, extremes, quantize_affine};
-use crate::access::rows_are_whole;
+use crate::access::WholeRows;
 use crate::operand::ArrayOperand;
 use crate::queue::LibraryCall;
 use crate::{Queue, QueueMemory};
@@ -82,7 +82,7 @@ impl Affine {
     ) -> Result<(), Error> {
         q.expected("q", x.extents(), "a byte for each element of x")?;
         self.of_rows(x)?;
-        let four = rows_are_whole(x, 4) && rows_are_whole(&*q, 4);
+        let four = x.rows_are_whole(4) && q.rows_are_whole(4);
         let (scale, zero) = self.views()?;
         // SAFETY: the launch compares the extents, and the kernel's accesses stay within them for
         // any storage format. The oracle checks that for `f32` and `f16` (`kernels check`).
@@ -107,7 +107,7 @@ impl Affine {
     ) -> Result<(), Error> {
         x.expected("x", q.extents(), "a number for each byte of q")?;
         self.of_rows(q)?;
-        let four = rows_are_whole(q, 4) && rows_are_whole(&*x, 4);
+        let four = q.rows_are_whole(4) && x.rows_are_whole(4);
         let (scale, zero) = self.views()?;
         // SAFETY: as in `quantize`.
         unsafe {
@@ -150,7 +150,7 @@ impl Affine {
             let (lows, highs) = (&mut lows.view_mut([rows, parts])?, &mut highs.view_mut([rows, parts])?);
             // SAFETY: as in `quantize`.
             unsafe {
-                if rows_are_whole(x, 4) {
+                if x.rows_are_whole(4) {
                     extremes::<T, 4>::launch_unchecked(&LibraryCall(on), x, lows, highs)?;
                 } else {
                     extremes::<T, 1>::launch_unchecked(&LibraryCall(on), x, lows, highs)?;

@@ -154,7 +154,8 @@ pub fn count_routes(experts: &[i32], counts: &mut [i32]) {
     block = 256, grid = (counts.len() + 1).div_ceil(8), writes(order = once, groups = once, tiles = once),
 )]
 #[requires(
-    room > 0, groups_of_tile > 0, groups_of_tile <= 8, order.len() == room * groups.len(), places.len() == experts.len(), order.len() >= experts.len(),
+    room > 0, groups_of_tile > 0, groups_of_tile <= 8, order.len() == room * groups.len(), order.len() >= experts.len(),
+    places.len() == experts.len(),
     tiles.is_empty() || tiles.len() > groups.len() / groups_of_tile,
 )]
 pub fn place_routes(

@@ -8,7 +8,7 @@ use super::plan::{GemvBlock, QuantCosts, QuantExtents, QuantPlan, QuantTile, gro
 use super::tuned::WeightedShape;
 use super::weights::{QueuedPlanes, Weights};
 use crate::LaunchStruct;
-use crate::access::rows_are_whole;
+use crate::access::WholeRows;
 use crate::activation::swiglu;
 use crate::dispatch::dispatch;
 use crate::gemm::epilogue::{Epilogue, Identity};
@@ -210,7 +210,7 @@ impl Weights {
         let (words, halves, scales) = lent.views()?;
         let (bytes, factors) = (on.scratch::<i32>(0)?, on.scratch::<f32>(0)?);
         let (bytes, factors) = (bytes.view([0, 0])?, factors.view([0, 0])?);
-        let v = if rows_are_whole(&x, 4) { 4 } else { 1 };
+        let v = if x.rows_are_whole(4) { 4 } else { 1 };
         let GemvBlock { columns, threads, piece, ahead } = block;
         let numbers = [1, columns, threads, piece, ahead, v, columns, 1].map(|n| Constant::Usize(n as u32));
         let types = [F::CONSTANT, T::CONSTANT, T::CONSTANT, E::CONSTANT, Constant::Bool(true)];
@@ -283,7 +283,7 @@ impl Weights {
         let mut of_parts = parts.view_mut([splits * m, n])?;
         self.parts::<f32, Identity, F>(on, (tile, splits), &lent, rows, &mut of_parts, Identity)?;
         let parts = parts.view([splits * m, n])?;
-        dispatch!(let V: usize = if rows_are_whole(&*y, 4) { 4 } else { 1 }, of [1, 4];
+        dispatch!(let V: usize = if y.rows_are_whole(4) { 4 } else { 1 }, of [1, 4];
             // SAFETY: as in `queue_single_rows`.
             unsafe { add_parts::<T, E, V>::launch_unchecked(&LibraryCall(on), parts, splits, y, epilogue) })
     }
@@ -301,7 +301,7 @@ impl Weights {
         let (words, halves, scales) = lent.views()?;
         let (bytes, factors) = rows.x.views()?;
         dispatch!(let EXPERTS: bool = !rows.whole;
-        let [BM: usize, Q: usize, T_: usize, V: usize] = match (tile, rows_are_whole(&*y, 4)) {
+        let [BM: usize, Q: usize, T_: usize, V: usize] = match (tile, y.rows_are_whole(4)) {
             (QuantTile::T16x128, true) => [16, 2, 64, 4],
             (QuantTile::T16x128, false) => [16, 2, 64, 1],
             (QuantTile::T32x128, true) => [32, 1, 128, 4],
@@ -405,7 +405,7 @@ impl Activations {
         let mut made = Activations::with_room(on, a.extents(), rows.next_power_of_two().min(8))?;
         let room = made.room;
         let (bytes, factors) = made.views_mut()?;
-        let v = if rows_are_whole(a, 4) && rows_are_whole(b, 4) { 4 } else { 1 };
+        let v = if a.rows_are_whole(4) && b.rows_are_whole(4) { 4 } else { 1 };
         dispatch!(let V: usize = v, of [1, 4];
         // SAFETY: as in `Weights::from_blocks`.
         unsafe {
@@ -463,7 +463,7 @@ impl Activations {
         let none = on.scratch::<T>(0)?;
         let none = none.view([0, 0])?;
         let (bytes, factors) = made.views_mut()?;
-        dispatch!(let V: usize = if rows_are_whole(x, 4) { 4 } else { 1 }, of [1, 4];
+        dispatch!(let V: usize = if x.rows_are_whole(4) { 4 } else { 1 }, of [1, 4];
         // SAFETY: as in `Weights::from_blocks`.
         unsafe {
             quantize_activations::<T, swiglu, false, V>::launch_unchecked(

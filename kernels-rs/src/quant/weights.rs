@@ -5,7 +5,7 @@ use super::formats::device::BlockFormat;
 use super::formats::{self, host};
 use super::repack::{dequantize, quantize_q4, quantize_q8, repack, repack_rows};
 use super::tuned::WeightedShape;
-use crate::access::rows_are_whole;
+use crate::access::WholeRows;
 use crate::operand::ArrayOperand;
 use crate::queue::{LibraryCall, Queue, SharedBuffer, renaming_parameters};
 use crate::tuned::TunedPlans;
@@ -107,7 +107,7 @@ impl Weights {
         Weights::with_planes::<formats::Q8_0>(on.device(), Format::Q8_0, w.extents(), |units, words, halves| {
             // SAFETY: as in `from_blocks`.
             unsafe {
-                if rows_are_whole(w, 4) {
+                if w.rows_are_whole(4) {
                     quantize_q8::<T, 4>::launch_unchecked(&LibraryCall(on), w, units, words, halves)
                 } else {
                     quantize_q8::<T, 1>::launch_unchecked(&LibraryCall(on), w, units, words, halves)
@@ -198,7 +198,7 @@ impl Weights {
             let why = "the weights are bytes with a scale for each row; `Affine::dequantize` dequantizes those";
             return Err(to.refused_operand(why.into()));
         }
-        let four = rows_are_whole(&*to, 4);
+        let four = to.rows_are_whole(4);
         with_format!(self.format, F => {
             let lent = self.borrow_planes::<F>(on)?;
             let (words, halves, _) = lent.views()?;

@@ -6,7 +6,6 @@ use super::random::RandomStream;
 use super::threshold::sample_likely;
 use super::top::{likeliest_of_parts, sample_top};
 use crate::Queue;
-use crate::access::rows_begin_at;
 use crate::fold::MAX_ALONG;
 use crate::operand::ArrayOperand;
 use crate::queue::LibraryCall;
@@ -177,7 +176,7 @@ impl Sample {
         let parts = places.div_ceil(rows.max(1)).min(cols.div_ceil(MIN_DRAW_COLUMNS)).clamp(1, 1024);
         let shape = [rows, parts];
         let mut best = on.scratch::<Scored>(rows * parts)?;
-        let quads = cols.is_multiple_of(4) && rows_begin_at(logits, 4);
+        let quads = cols.is_multiple_of(4) && logits.aligned(4);
         let constants = [T::CONSTANT, Constant::Bool(!greedy), Constant::Usize(if quads { 4 } else { 1 })];
         let mut of_rows = best.view_mut(shape)?;
         let call = best_parts::<T, true, 1>::call(logits, temperature, stream, &mut of_rows);

@@ -3,7 +3,6 @@
 use super::plan::{Team, queue, wide};
 use super::{Norm, Softmax};
 use crate::Queue;
-use crate::access::rows_begin_at;
 use crate::operand::{ArrayOperand, check_optional};
 use crate::queue::LibraryCall;
 use crate::rowwise::backward::{norm_backward, norm_columns, norm_columns_sum, softmax_backward};
@@ -39,8 +38,7 @@ impl Softmax<'_> {
         let [rows, cols] = y.extents();
         dy.expected("dy", [rows, cols], "the extents of y")?;
         dx.expected("dx", [rows, cols], "the extents of y")?;
-        let wide =
-            wide::<T>(cols, |wide| vec![rows_begin_at(y, wide), rows_begin_at(dy, wide), rows_begin_at(&*dx, wide)]);
+        let wide = wide::<T>(cols, |wide| vec![y.aligned(wide), dy.aligned(wide), dx.aligned(wide)]);
         let constants = [T::CONSTANT, Constant::Bool(self.log)].into_iter();
         let constants: Vec<_> =
             constants.chain(Team::of(on.device(), rows, cols, MAX_KEPT_ELEMENTS).constants(wide)).collect();
@@ -86,8 +84,8 @@ impl<W: Float + GenericArgument> Norm<'_, W> {
         dz.expected("dz", [rows, cols], "the extents of z")?;
         of_rows(z, saved, dy)?;
         let wide = wide::<T>(cols, |wide| {
-            let all = [rows_begin_at(z, wide), rows_begin_at(dy, wide), rows_begin_at(&*dz, wide)];
-            all.into_iter().chain(self.weight.map(|weight| rows_begin_at(weight, wide))).collect()
+            let all = [z.aligned(wide), dy.aligned(wide), dz.aligned(wide)];
+            all.into_iter().chain(self.weight.map(|weight| weight.aligned(wide))).collect()
         });
         let none = on.scratch::<W>(0)?;
         let none = none.view([0])?;
@@ -122,8 +120,7 @@ impl<W: Float + GenericArgument> Norm<'_, W> {
         let slab = rows.div_ceil(SLABS).max(SLAB);
         let shape = [rows.div_ceil(slab), 2, cols];
         let mut parts = on.scratch::<f32>(shape.iter().product())?;
-        let quads =
-            cols.is_multiple_of(4) && [rows_begin_at(z, 4), rows_begin_at(dy, 4)].into_iter().all(|begins| begins);
+        let quads = cols.is_multiple_of(4) && [z.aligned(4), dy.aligned(4)].into_iter().all(|begins| begins);
         let constants = [T::CONSTANT, Constant::Usize(if quads { 4 } else { 1 })];
         let mut written = parts.view_mut(shape)?;
         let call = norm_columns::<T, 1>::call(z, saved, dy, slab, &mut written);

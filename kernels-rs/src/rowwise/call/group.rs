@@ -2,7 +2,6 @@
 
 use super::plan::{FewWaves, Team, queue, wide};
 use crate::Queue;
-use crate::access::rows_begin_at;
 use crate::operand::{ArrayOperand, check_optional, rejected};
 use crate::rowwise::group::{group_norm, group_norm_backward, group_norm_channels};
 use kernel_dsl::compiler::hir::Constant;
@@ -96,7 +95,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         )?;
         let mut y = self.rows_mut("y", x.extents(), y)?;
         let (x, channels) = self.rows(x)?;
-        let wide = wide::<T>(spatial, |wide| vec![rows_begin_at(&x, wide), rows_begin_at(&y, wide)]);
+        let wide = wide::<T>(spatial, |wide| vec![x.aligned(wide), y.aligned(wide)]);
         let team = team(on, samples * self.groups, channels * spatial, wide, FEW_WAVES);
         let (no_w, mut no_f) = (on.scratch::<W>(0)?, on.scratch::<f32>(0)?);
         let no_w = no_w.view([0])?;
@@ -141,7 +140,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
         saved.expected("saved", [samples, self.groups, 2], "two numbers for each group of each sample of x")?;
         let mut dx = self.rows_mut("dx", x.extents(), dx)?;
         let ((x, channels), (dy, _)) = (self.rows(x)?, self.rows(dy)?);
-        let begin = |wide| vec![rows_begin_at(&x, wide), rows_begin_at(&dy, wide), rows_begin_at(&dx, wide)];
+        let begin = |wide| vec![x.aligned(wide), dy.aligned(wide), dx.aligned(wide)];
         let wide = wide::<T>(spatial, begin);
         let team = team(on, samples * self.groups, channels * spatial, wide, FEW_WAVES_OF_GRADIENT);
         let none = on.scratch::<W>(0)?;
@@ -177,8 +176,7 @@ impl<'a, W: Float + GenericArgument> GroupNorm<'a, W> {
             return Ok(());
         }
         x.check_grid([all, 1, 1], format_args!("{all} channels"))?;
-        let wide =
-            if wide::<f32>(spatial, |wide| vec![rows_begin_at(x, wide), rows_begin_at(dy, wide)]) == 4 { 4 } else { 1 };
+        let wide = if wide::<f32>(spatial, |wide| vec![x.aligned(wide), dy.aligned(wide)]) == 4 { 4 } else { 1 };
         let (mut no_weight, mut no_bias) = (on.scratch::<W>(0)?, on.scratch::<W>(0)?);
         let mut dweight = match dweight {
             Some(dweight) => dweight.reborrow(),

@@ -2,7 +2,6 @@
 
 use super::plan::{Team, queue, wide};
 use crate::Queue;
-use crate::access::rows_begin_at;
 use crate::operand::ArrayOperand;
 use crate::queue::renaming_parameters;
 use crate::rowwise::loss::{cross_entropy, cross_entropy_backward};
@@ -77,7 +76,7 @@ impl CrossEntropy {
         labels.expected("labels", [rows], OF_ROWS)?;
         loss.expected("loss", [rows], OF_ROWS)?;
         log_sum.expected("log_sum", [rows], OF_ROWS)?;
-        let wide = wide::<T>(cols, |wide| vec![rows_begin_at(logits, wide)]);
+        let wide = wide::<T>(cols, |wide| vec![logits.aligned(wide)]);
         let [threads, of_block, wide, pieces, _] = Team::of(on.device(), rows, cols, ELEMENTS_PER_STEP).constants(wide);
         let call = cross_entropy::<T, 32, 8, 1, 8>::call(self.smoothing, logits, labels, loss, log_sum);
         // SAFETY: the launch checks all extents against each other. The kernel's accesses stay
@@ -105,7 +104,7 @@ impl CrossEntropy {
         gradient.expected("gradient", [rows], OF_ROWS)?;
         dx.expected("dx", [rows, cols], "the extents of the logits")?;
         logits.check_grid([rows, 1, 1], format_args!("{rows} rows"))?;
-        let wide = wide::<T>(cols, |wide| vec![rows_begin_at(logits, wide), rows_begin_at(&*dx, wide)]);
+        let wide = wide::<T>(cols, |wide| vec![logits.aligned(wide), dx.aligned(wide)]);
         let pieces = (2 * ELEMENTS_PER_STEP as usize / wide).min(4);
         let constants =
             [T::CONSTANT, Constant::Usize(256), Constant::Usize(wide as u32), Constant::Usize(pieces as u32)];

@@ -3,7 +3,6 @@
 use super::plan::{Team, most_kept_of_norm, most_kept_of_norm_in_floats, queue, wide};
 use super::tuned::{RowKernel, RowsShape, TeamChoice};
 use crate::Queue;
-use crate::access::rows_begin_at;
 use crate::operand::{ArrayOperand, check_optional};
 use crate::queue::renaming_parameters;
 use crate::rowwise::norm::{norm_activations, norm_quantized, norm_rows};
@@ -139,7 +138,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         let shape = (!fused && O::CONSTANT == f32::CONSTANT).then_some(RowsShape { rows, cols, kernel });
         let usual = || Team::of(on.device(), rows, cols, most_kept_of_norm_in_floats::<T>(cols));
         let team = self.choice.team::<T>(on.device(), shape, usual);
-        let wide = self.wide(x, &added, |wide| rows_begin_at(&*y, wide));
+        let wide = self.wide(x, &added, |wide| y.aligned(wide));
         let (mut no_t, no_w, mut no_f) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?, on.scratch::<f32>(0)?);
         let no_w = no_w.view([0])?;
         let (weight, bias) = (self.weight.unwrap_or(&no_w), self.bias.unwrap_or(&no_w));
@@ -186,7 +185,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         q.expected("q", x.extents(), "the extents of x")?;
         scales.expected("scales", [x.extents()[0]], "one for each row of x")?;
         let team = Team::of(on.device(), x.extents()[0], x.extents()[1], most_kept_of_norm::<T>(x.extents()[1]));
-        let wide = self.wide(x, &added, |wide| rows_begin_at(&*q, wide));
+        let wide = self.wide(x, &added, |wide| q.aligned(wide));
         let (mut no_t, no_w) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?);
         let no_w = no_w.view([0])?;
         let (weight, bias) = (self.weight.unwrap_or(&no_w), self.bias.unwrap_or(&no_w));
@@ -285,13 +284,13 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
 
     /// Returns whether the rows of each operand begin at multiples of `wide` elements.
     fn begin<T: Float>(&self, x: &BufferView<'_, T, 2>, added: &Added<'_, '_, T>, wide: usize) -> Vec<bool> {
-        let mut all = vec![rows_begin_at(x, wide)];
+        let mut all = vec![x.aligned(wide)];
         for each in [self.weight, self.bias].into_iter().flatten() {
-            all.push(rows_begin_at(each, wide));
+            all.push(each.aligned(wide));
         }
         if let Some((residual, z)) = added {
-            all.push(rows_begin_at(*residual, wide));
-            all.push(rows_begin_at(&**z, wide));
+            all.push(residual.aligned(wide));
+            all.push(z.aligned(wide));
         }
         all
     }

@@ -2,7 +2,7 @@
 
 use super::Norm;
 use crate::Queue;
-use crate::access::rows_are_whole;
+use crate::access::WholeRows;
 use crate::dispatch::dispatch;
 use crate::elementwise::gate;
 use crate::gemm::Gemm;
@@ -160,7 +160,7 @@ impl<N: Float + GenericArgument> Norm<'_, N> {
         let (weight, bias) = (self.weight.unwrap_or(&none), self.bias.unwrap_or(&none));
         // An access of 16 bytes takes four or eight elements. A thread has as many columns as its
         // registers hold.
-        let width = [8, 4].into_iter().find(|n| n * size_of::<W>() == 16 && rows_are_whole(w, *n)).unwrap_or(1);
+        let width = [8, 4].into_iter().find(|n| n * size_of::<W>() == 16 && w.rows_are_whole(*n)).unwrap_or(1);
         dispatch!(let CENTERED: bool = self.centered;
             let [V: usize, P: usize, STEPS_IN_FLIGHT: usize, ROWS: usize, COLS: usize] = match (width, x.extents()[0]) {
             (8, 0 | 1) => [8, 8, 2, 1, 2],

@@ -3,7 +3,6 @@
 use super::plan::{Team, most_kept_of_softmax, queue, wide};
 use super::tuned::{RowKernel, RowsShape, TeamChoice};
 use crate::Queue;
-use crate::access::rows_begin_at;
 use crate::operand::{ArrayOperand, check_optional};
 use crate::rowwise::softmax::softmax_rows;
 use crate::tuned::TunedPlans;
@@ -126,9 +125,9 @@ impl<'a> Softmax<'a> {
         let usual = || Team::of(on.device(), rows, cols, most_kept_of_softmax(masked, cols));
         let team = self.choice.team::<T>(on.device(), shape, usual);
         let wide = wide::<T>(cols, |wide| {
-            let mut all = vec![rows_begin_at(x, wide), rows_begin_at(&*y, wide)];
-            all.extend(self.bias.map(|bias| rows_begin_at(bias, wide)));
-            all.extend(self.keep.map(|keep| rows_begin_at(keep, wide)));
+            let mut all = vec![x.aligned(wide), y.aligned(wide)];
+            all.extend(self.bias.map(|bias| bias.aligned(wide)));
+            all.extend(self.keep.map(|keep| keep.aligned(wide)));
             all
         });
         let (no_bias, no_keep) = (on.scratch::<f32>(0)?, on.scratch::<u8>(0)?);
