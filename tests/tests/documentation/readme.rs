@@ -180,7 +180,7 @@ fn an_estimate_has_the_shown_text() {
         return;
     }
     let pages = pages();
-    let line = pages.lines().find_map(|line| line.strip_prefix("cargo run --release --bin kernels -- estimate "));
+    let line = pages.lines().find_map(|line| line.strip_prefix("cargo run --bin kernels -- estimate "));
     let arguments: Vec<_> = line.unwrap().split(' ').map(|argument| argument.trim_matches('\'')).collect();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_all-kernels"));
     shows(&String::from_utf8(command.arg("estimate").args(arguments).output().unwrap().stdout).unwrap());
@@ -189,7 +189,7 @@ fn an_estimate_has_the_shown_text() {
 #[test]
 fn a_run_of_ptx_prints_the_shown_lines() {
     let line = pages();
-    let line = line.lines().find_map(|line| line.strip_prefix("cargo run --release --bin kernels -- run ")).unwrap();
+    let line = line.lines().find_map(|line| line.strip_prefix("cargo run --bin kernels -- run ")).unwrap();
     let arguments: Vec<_> = line.split(' ').map(|argument| argument.trim_matches('\'')).collect();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_all-kernels"));
     let command = command.arg("run").args(arguments).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
