@@ -68,7 +68,7 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     };
     let [x, weight, bias, w] = [1, 2, 3, 4].map(|n| inputs[n].values());
     let (&[rows, depth], &[_, cols]) = (inputs[1].extents(), inputs[5].extents()) else { return Vec::new() };
-    let team = RowTeam { rows: 1, wide: 1, kept: 0, again: 1, threads: 256 };
+    let team = RowTeam { rows: 1, wide: 1, kept: 0, again: 1, threads: 256, levels: 12, shared: false };
     let (mut values, mut bounds) = (Vec::new(), Vec::new());
     for r in 0..rows {
         let x = &x[r * depth..(r + 1) * depth];

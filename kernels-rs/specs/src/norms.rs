@@ -1,15 +1,16 @@
-//! Specs of `norm_rows`, `norm_quantized`, `norm_activations`.
+//! Specs of `norm_rows`, `norm_divided`, `norm_quantized`, `norm_activations`.
 
 use super::quant_formats::near_units;
-use super::rows::{RowTeam, rows_of};
+use super::rows::{RowTeam, cleared, rows_of};
 use super::stored::{at_rest, drawn, extremes, numbers, rounded, scalars};
 use super::{TINY, U, gamma, overflowed};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
-use kernels_rs::rowwise::norm::{norm_activations, norm_quantized, norm_rows};
+use kernels_rs::rowwise::norm::{norm_activations, norm_divided, norm_quantized, norm_rows};
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(norm_rows<f32, f32, f32, true, false, true, 512, 1, 4, 2, 2>, cases, reference);
+runtime::register!(norm_divided<f32, f32, f32, true, false, 256, 4, 8, 8192>, divided_cases, divided_reference);
 runtime::register!(norm_quantized<f32, f32, false, 256, 1, 4, 4, 2>, quantized_cases, quantized_reference);
 runtime::register!(norm_activations<f32, f32, false, 256, 1, 4, 2, 2>, units_cases, units_reference);
 
@@ -18,6 +19,25 @@ fn is_centered(instance: &Instance) -> bool {
 }
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[_, fused, whole, ..] = numbers(instance).as_slice() else { return Vec::new() };
+    float_cases(instance, random, RowTeam::of(instance), fused == 1, whole == 1)
+}
+
+fn divided_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let &[_, fused, ..] = numbers(instance).as_slice() else { return Vec::new() };
+    let Some(team) = RowTeam::divided(instance) else { return Vec::new() };
+    let mut all = float_cases(instance, random, Some(team), fused == 1, false);
+    // A block has elements of its row.
+    all.retain(|case| case.inputs[1].extents()[1] > 0);
+    for case in &mut all {
+        let &[rows, cols] = case.inputs[1].extents() else { continue };
+        case.inputs.insert(6, team.links([rows, cols]));
+    }
+    all
+}
+
+/// Returns cases of a norm in floats. `whole` selects rows that are kept in registers.
+fn float_cases(instance: &Instance, random: &mut Random, team: Option<RowTeam>, fused: bool, whole: bool) -> Vec<Case> {
     let &[_, _, output] = scalars(instance).as_slice() else { return Vec::new() };
     let mut i = 0;
     let outputs = |random: &mut Random, shape: [usize; 2], team| {
@@ -27,8 +47,7 @@ fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
         let saved = Input::view(&vec![0f32; saved[0] * saved[1]], saved);
         [rows_of(random, output, shape, team, 1), saved]
     };
-    let &[_, fused, whole, ..] = numbers(instance).as_slice() else { return Vec::new() };
-    all_cases(instance, random, Some(fused == 1), whole == 1, outputs)
+    all_cases(instance, random, team, Some(fused), whole, outputs)
 }
 
 fn quantized_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
@@ -38,7 +57,7 @@ fn quantized_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     };
     let mut all: Vec<Case> = [false, true]
         .into_iter()
-        .flat_map(|residual| all_cases(instance, random, Some(residual), false, outputs))
+        .flat_map(|residual| all_cases(instance, random, RowTeam::of(instance), Some(residual), false, outputs))
         .collect();
     let (Some(team), &[element, weights]) = (RowTeam::of(instance), scalars(instance).as_slice()) else { return all };
     if element != Scalar::F32 {
@@ -93,7 +112,7 @@ fn units_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     };
     let mut all = Vec::new();
     for residual in [false, true] {
-        all.extend(all_cases(instance, random, Some(residual), false, &mut outputs));
+        all.extend(all_cases(instance, random, RowTeam::of(instance), Some(residual), false, &mut outputs));
     }
     if let (Some(team), &[element, weights, ..]) = (RowTeam::of(instance), scalars(instance).as_slice()) {
         // A long row without weight or bias: an element beyond its end would be the largest.
@@ -120,17 +139,18 @@ fn units_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
 fn all_cases(
     instance: &Instance,
     random: &mut Random,
+    team: Option<RowTeam>,
     residual: Option<bool>,
     whole: bool,
     mut outputs: impl FnMut(&mut Random, [usize; 2], RowTeam) -> [Input; 2],
 ) -> Vec<Case> {
-    let (Some(team), &[element, weights, ..]) = (RowTeam::of(instance), scalars(instance).as_slice()) else {
-        return Vec::new();
-    };
+    let (Some(team), &[element, weights, ..]) = (team, scalars(instance).as_slice()) else { return Vec::new() };
     let shapes =
         team.shapes(random).into_iter().map(|[rows, cols]| [rows, if whole { cols.min(team.kept) } else { cols }]);
-    let shapes = shapes.map(|shape| (shape, false));
-    let far = [2, (team.kept / 2 + 5).next_multiple_of(team.wide)];
+    // More parts of a row than a warp has lanes.
+    let parts = (team.shared && team.kept <= 4096).then_some([2, 40 * team.kept + team.wide]);
+    let shapes = shapes.chain(parts).map(|shape| (shape, false));
+    let far = [2, (team.kept / 2 + 5 + if team.shared { 2 * team.kept } else { 0 }).next_multiple_of(team.wide)];
     let all = shapes.chain([(far, true)]).collect::<Vec<_>>().into_iter().enumerate().map(|(i, (shape, far))| {
         let [rows, cols] = shape;
         // Weight and bias: both, each alone, and none.
@@ -248,10 +268,15 @@ pub(super) fn row(
     };
     let d =
         |(z, off): Bounded| (z - mean.0, off + mean.1 + (z - mean.0).abs() * if centered { 1.001 * U } else { 0.0 });
+    // If blocks share the row, the mean of each part is rounded, too.
+    let size_of = |part: &[Bounded]| part.iter().map(|z| z.0.abs() + z.1).sum::<f64>() / part.len() as f64;
+    let of_parts = if team.shared && centered { z.chunks(team.kept).map(size_of).fold(0.0, f64::max) } else { 0.0 };
+    let of_parts = (sums + 4.0 * U) * of_parts;
     let variance = z.iter().map(|z| d(*z).0.powi(2)).sum::<f64>() / count;
     let lost = TINY.min((variance + epsilon) * U / 32.0);
     let square = |(d, off): Bounded| 2.0 * d.abs() * off + off * off + (sums + U) * (d.abs() + off).powi(2) + lost;
-    let spread = z.iter().map(|z| square(d(*z))).sum::<f64>() / count + 1.001 * U * (variance + epsilon);
+    let from_part = |(d, off): Bounded| (d, off + of_parts);
+    let spread = z.iter().map(|z| square(from_part(d(*z)))).sum::<f64>() / count + 1.001 * U * (variance + epsilon);
     let root = |v: f64| 1.0 / v.max(0.0).sqrt();
     let factor = root(variance + epsilon);
     let off = (root(variance + epsilon - spread) - factor).max(factor - root(variance + epsilon + spread));
@@ -290,8 +315,8 @@ fn row_of_infinities(centered: bool, z: Vec<Bounded>, weight: &[f64], bias: &[f6
 }
 
 /// Returns the rows of a case.
-fn rows(instance: &Instance, inputs: &[Input]) -> Vec<NormRow> {
-    let Some(team) = RowTeam::of(instance) else { return Vec::new() };
+fn rows(instance: &Instance, inputs: &[Input], team: Option<RowTeam>) -> Vec<NormRow> {
+    let Some(team) = team else { return Vec::new() };
     let (x, residual) = (inputs[1].values(), inputs[2].values());
     let &[rows, cols] = inputs[1].extents() else { return Vec::new() };
     let (weight, bias) = (inputs[4].values(), inputs[5].values());
@@ -324,12 +349,23 @@ pub(super) fn with_storage_error(stored: Scalar) -> impl Fn(&Bounded) -> Bounded
 }
 
 fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    in_floats(instance, inputs, RowTeam::of(instance), [6, 7])
+}
+
+fn divided_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let mut all = in_floats(instance, inputs, RowTeam::divided(instance), [7, 8]);
+    all.insert(1, cleared(inputs, 6));
+    all
+}
+
+/// Computes a norm in floats, whose results are arguments `y` and `saved`.
+fn in_floats(instance: &Instance, inputs: &[Input], team: Option<RowTeam>, [y, saved]: [usize; 2]) -> Vec<Expected> {
     let &[element, _, output] = scalars(instance).as_slice() else { return Vec::new() };
-    let rows = rows(instance, inputs);
-    let y = expected(6, rows.iter().flat_map(|row| row.y.iter().map(with_storage_error(output))));
+    let rows = rows(instance, inputs, team);
+    let in_y = expected(y, rows.iter().flat_map(|row| row.y.iter().map(with_storage_error(output))));
     let is_there = |argument: usize| inputs[argument].extents().iter().all(|n| *n > 0);
-    let saved = rows.iter().filter(|_| is_there(7)).flat_map(|row| row.of_row);
-    vec![y, sums(element, &rows, is_there(3)), expected(7, saved)]
+    let of_rows = rows.iter().filter(|_| is_there(saved)).flat_map(|row| row.of_row);
+    vec![in_y, sums(element, &rows, is_there(3)), expected(saved, of_rows)]
 }
 
 /// Returns z, if it is written.
@@ -341,7 +377,7 @@ fn sums(element: Scalar, rows: &[NormRow], there: bool) -> Expected {
 /// t. T / 127 is rounded once and y · 127 / T twice, and the result is rounded to an integer.
 fn quantized_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[element, ..] = scalars(instance).as_slice() else { return Vec::new() };
-    let rows = rows(instance, inputs);
+    let rows = rows(instance, inputs, RowTeam::of(instance));
     let top = |row: &NormRow| {
         // NaNs are ignored.
         let largest = |of: fn(&Bounded) -> f64| row.y.iter().map(of).fold(0.0, f64::max);
@@ -368,7 +404,7 @@ fn quantized_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
 
 fn units_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let &[element, ..] = scalars(instance).as_slice() else { return Vec::new() };
-    let rows = rows(instance, inputs);
+    let rows = rows(instance, inputs, RowTeam::of(instance));
     let (&[m, cols], room) = (inputs[1].extents(), inputs[6].value() as usize) else { return Vec::new() };
     let &[groups, wide] = inputs[7].extents() else { return Vec::new() };
     let y: Vec<Bounded> = rows.iter().flat_map(|row| row.y.iter().copied()).collect();

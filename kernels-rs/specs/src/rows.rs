@@ -1,13 +1,15 @@
-//! Spec of `softmax_rows`: rows that a team keeps in registers, and longer ones.
+//! Specs of `softmax_rows`, rows that a team keeps in registers, and longer ones, and of
+//! `softmax_divided`, rows that blocks share.
 
 use super::stored::{at_rest, drawn, extremes, numbers, rounded, stored};
 use super::{TINY, U, gamma, overflowed};
 use kernel_dsl::compiler::Scalar;
 use kernel_dsl::compiler::hir::Instance;
-use kernels_rs::rowwise::softmax::softmax_rows;
+use kernels_rs::rowwise::softmax::{softmax_divided, softmax_rows};
 use runtime::testing::{Bound, Case, Expected, Extreme, Input, Random};
 
 runtime::register!(softmax_rows<f32, false, false, 256, 1, 4, 4, 2>, cases, reference);
+runtime::register!(softmax_divided<f32, false, false, 256, 4, 8, 8192>, divided_cases, divided_reference);
 
 /// The division of a row among the threads of an instance.
 #[derive(Clone, Copy)]
@@ -19,13 +21,31 @@ pub(super) struct RowTeam {
     pub kept: usize,
     pub again: usize,
     pub threads: usize,
+    /// The levels of additions among lanes, warps and parts.
+    pub levels: usize,
+    /// Whether blocks share a row. Then the first part counts as kept, and others as read again.
+    pub shared: bool,
 }
 
 impl RowTeam {
     /// Returns the team of an instance, whose last five constants are those of the team.
     pub fn of(instance: &Instance) -> Option<RowTeam> {
         let &[.., threads, rows, wide, kept, again] = numbers(instance).as_slice() else { return None };
-        Some(RowTeam { rows, wide, kept: threads * wide * kept, again: threads * wide * again, threads })
+        let (kept, again) = (threads * wide * kept, threads * wide * again);
+        Some(RowTeam { rows, wide, kept, again, threads, levels: 12, shared: false })
+    }
+
+    /// Returns the team of an instance whose blocks share a row. The last constants are threads,
+    /// elements of an access, accesses and elements of a part.
+    pub fn divided(instance: &Instance) -> Option<RowTeam> {
+        let &[.., threads, wide, _pieces, part] = numbers(instance).as_slice() else { return None };
+        Some(RowTeam { rows: 1, wide, kept: part, again: part, threads, levels: 20, shared: true })
+    }
+
+    /// Returns the words that the blocks of rows exchange, all 0.
+    pub fn links(self, [rows, cols]: [usize; 2]) -> Input {
+        let words = rows * (2 * cols.div_ceil(self.kept) + 1);
+        Input::view(&vec![0u64; words], [words])
     }
 
     /// Returns rows and columns at and around the edges: of a block's rows, of the elements in
@@ -63,7 +83,7 @@ impl RowTeam {
     /// Returns the number of additions of a term of a row's sum: in its thread, then among lanes
     /// and warps.
     pub fn additions(self, cols: usize) -> usize {
-        cols.div_ceil(self.threads) + self.wide + 12
+        cols.div_ceil(self.threads) + self.wide + self.levels
     }
 }
 
@@ -84,7 +104,24 @@ fn is_masked(instance: &Instance) -> bool {
 }
 
 fn cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
-    let Some(team) = RowTeam::of(instance) else { return Vec::new() };
+    RowTeam::of(instance).map_or_else(Vec::new, |team| cases_of(instance, random, team))
+}
+
+fn divided_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
+    let Some(team) = RowTeam::divided(instance) else { return Vec::new() };
+    let mut all = cases_of(instance, random, team);
+    if team.kept <= 4096 {
+        // More parts than a warp has lanes.
+        all.push(ordinary(random, instance, team, (1, [2, 40 * team.kept + team.wide])));
+    }
+    for case in &mut all {
+        let &[rows, cols] = case.inputs[1].extents() else { continue };
+        case.inputs.insert(5, team.links([rows, cols]));
+    }
+    all
+}
+
+fn cases_of(instance: &Instance, random: &mut Random, team: RowTeam) -> Vec<Case> {
     let mut shapes = team.shapes(random);
     if team.kept <= 4096 {
         shapes.push([1, team.kept + team.wide]);
@@ -205,6 +242,22 @@ pub(super) fn values(instance: &Instance, x: &[f32], extents: [usize; 2]) -> Inp
 /// The distance below the maximum at which the exponential is 0 in every `f32`, and more.
 const MAX_EXPONENT_DISTANCE: f64 = 150.0;
 
+fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    RowTeam::of(instance).map_or_else(Vec::new, |team| vec![softmax_of(instance, inputs, team, 5)])
+}
+
+/// Computes the softmax of shared rows, and accepts words of 0 only.
+fn divided_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
+    let Some(team) = RowTeam::divided(instance) else { return Vec::new() };
+    vec![cleared(inputs, 5), softmax_of(instance, inputs, team, 6)]
+}
+
+/// Returns words of 0 as the result of an argument.
+pub(super) fn cleared(inputs: &[Input], argument: usize) -> Expected {
+    let words = inputs[argument].extents().iter().product();
+    Expected::new(argument, vec![0.0; words], Bound::Each(vec![0.0; words]))
+}
+
 /// Computes the softmax and its error bounds, to first order in u. z = scale · x + bias is rounded
 /// twice, with the error u·(|scale · x| + |z|), which shifts the logarithm of the result. With d =
 /// z − m for the row's maximum m:
@@ -214,15 +267,16 @@ const MAX_EXPONENT_DISTANCE: f64 = 150.0;
 ///   place, 1.784·u. The quotient, its product with the factor, and the last product: 3·u.
 /// * A term of the sum: |d|·u in the same way, through the thread's, the warp's and the block's
 ///   maximum, with 3 · 1.784·u and 2 products. Also 1.784·u and a product each time that the
-///   thread's maximum grew after the elements in registers, and γ of its additions. The error of
-///   the sum is at most the weighted mean of its terms' errors.
+///   thread's maximum grew after the elements in registers, and γ of its additions. If blocks share
+///   the row, the factor to the row's maximum is another such product. The error of the sum is at
+///   most the weighted mean of its terms' errors.
 /// * A logarithm: d and the difference are rounded, |d|·u + |y|·u. `math::ln` has less than a unit
 ///   in the last place, 2·u·|ln Σ|, and the error of the sum shifts it.
 ///
 /// The factor 1.001 covers terms of second order. If results are subnormal, each of the
 /// exponentials, factors and products has an error of at most the least subnormal.
-fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let (Some(team), [_, _, bias, keep, queries, _]) = (RowTeam::of(instance), inputs) else { return Vec::new() };
+fn softmax_of(instance: &Instance, inputs: &[Input], team: RowTeam, y: usize) -> Expected {
+    let [_, _, bias, keep, queries, ..] = inputs else { return Expected::unchecked(y) };
     let (scale, x) = (inputs[0].value(), inputs[1].values());
     let log = numbers(instance).first() == Some(&1);
     let cols = inputs[1].extents().last().copied().unwrap_or(0).max(1);
@@ -267,5 +321,5 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
         }
         bounds.resize(values.len(), 0.0);
     }
-    vec![Expected::new(5, values, Bound::Each(bounds))]
+    Expected::new(y, values, Bound::Each(bounds))
 }

@@ -13,14 +13,16 @@
 //!
 //! Rows of up to 32,768 elements stay in registers. Measured on an H200 for 2048 such rows, 16 kept
 //! elements per thread and 32, × of a copy: RMS norm 0.84 and 0.94, layer norm 0.84 and 0.92, RMS
-//! norm of a sum 0.84 and 0.96. Longer rows are streamed as those of
-//! [`softmax`](super::softmax): 1024 rows of 65,536 elements 0.72 → 0.80, 0.68 → 0.71, 0.69 → 0.70.
+//! norm of a sum 0.84 and 0.96. Blocks share longer rows ([`divided`](super::divided)), as those of
+//! [`softmax`](super::softmax). 1024 rows of 65,536 elements before and after: RMS norm 0.80 and
+//! 0.91, layer norm 0.71 and 0.89, RMS norm of a sum 0.70 and 0.95.
 //!
 //! A row whose sums leave the range of `f32` is read again, with an exact scale. The test costs
 //! other rows instructions: in the instance for 4096 elements, each thread executes 211 instead of
 //! 180 instructions of PTX. On an H100 most calls take as long as without the test. The norm of a
 //! sum of 2048 rows of 32,768 elements is 1.3 % slower.
 
+use super::divided::{MAX_PARTS, clear, exchange};
 use super::moments::{Moments, moments, plain, saved as to_save, scale_for};
 use super::row::{begins, for_each_unkept, is_row, max, put, sum, take};
 use crate::quant::round::{Quad, quantize_quad};
@@ -219,18 +221,16 @@ fn norm_of_unkept<T: Float, W: Float, const L: usize, const V: usize, const S: u
 /// The norm is a layer norm if `CENTERED`, else an RMS norm. Weight and bias may be absent, and so
 /// may `saved`, which receives each row's mean and 1 / √(σ² + ε). A team of `L` threads per row
 /// keeps the first `N · L · V` elements in registers, and reads the others again, 8 per thread at
-/// once. With 16 at once, what is read or written for the last time is streamed: the L2 cache keeps
-/// what is read again. With `WHOLE` there are no others: the omitted code needs no registers, and
-/// the loads of all pieces are in flight at once.
+/// once. With `WHOLE` there are no others: the omitted code needs no registers, and the loads of
+/// all pieces are in flight at once.
 ///
 /// x, `residual`, z and y are [rows, cols], `weight` and `bias` are `[cols]`, and `saved` is [rows,
 /// 2].
 #[kernel(
-    block = (L, ROWS), max_registers = if N * V > 16 || S * V > 8 { 64 } else { 48 }, grid = x.rows().div_ceil(ROWS), writes(y = once, z = once, saved = once),
+    block = (L, ROWS), max_registers = if N * V > 16 { 64 } else { 48 }, grid = x.rows().div_ceil(ROWS), writes(y = once, z = once, saved = once),
     instances(
         f32_l512_v4: T = f32, W = f32, O = f32, CENTERED = true | false, FUSED = false | true, WHOLE = true, L = 512, ROWS = 1, V = 4, N = 2, S = 2;
         f32_l1024_v4: T = f32, W = f32, O = f32, CENTERED = true, FUSED = false, WHOLE = true, L = 1024, ROWS = 1, V = 4, N = 8, S = 2;
-        f32_l1024_v4_long: T = f32, W = f32, O = f32, CENTERED = true, FUSED = true, WHOLE = false, L = 1024, ROWS = 1, V = 4, N = 4, S = 4;
         f32_l32_v1_centered_fused: T = f32, W = f32, O = f32, CENTERED = true, FUSED = true, WHOLE = false, L = 32, ROWS = 8, V = 1, N = 8, S = 8;
         f16_l32_v8: T = f16, W = f16, O = f16, CENTERED = false, FUSED = false, WHOLE = false, L = 32, ROWS = 8, V = 8, N = 1, S = 1
     ),
@@ -269,12 +269,8 @@ pub fn norm_rows<
     let cols = if is_row::<ROWS>(row, x.rows()) { x.cols() } else { 0 };
     let (x, residual, z, y) = (x.at(row), residual.at(row), z.at(row), y.at(row));
 
-    let mut kept = if !WHOLE && S * V > 8 {
-        summed::<T, L, V, N>(x.streaming(), residual.streaming(), FUSED, 0, cols)
-    } else {
-        // Bypasses L1, which keeps weight and bias for the next row.
-        summed::<T, L, V, N>(x.bypass_l1(), residual.bypass_l1(), FUSED, 0, cols)
-    };
+    // Bypasses L1, which keeps weight and bias for the next row.
+    let mut kept = summed::<T, L, V, N>(x.bypass_l1(), residual.bypass_l1(), FUSED, 0, cols);
     if FUSED {
         put::<T, L, V, N>(z, 0, cols, &kept);
     }
@@ -288,21 +284,169 @@ pub fn norm_rows<
         saved[(row, 1)] = factor;
     }
     normed::<W, L, V, N>(&mut kept, of_row.factor, weight, bias, 0, cols);
-    if !WHOLE && S * V > 8 {
-        put::<O, L, V, N>(y.streaming(), 0, cols, &kept);
-        let (x, residual) = (x.streaming(), residual.streaming());
-        // The registers of the kept elements are free.
-        for_each_unkept::<L, V, N, N>(end, |at| {
-            let again = norm_of_unkept::<T, W, L, V, N>(x, residual, z, FUSED, FUSED, of_row, weight, bias, at, cols);
-            put::<O, L, V, N>(y.streaming(), at, cols, &again);
-        });
-    } else {
-        put::<O, L, V, N>(y, 0, cols, &kept);
-        for_each_unkept::<L, V, N, S>(end, |at| {
-            let again = norm_of_unkept::<T, W, L, V, S>(x, residual, z, FUSED, FUSED, of_row, weight, bias, at, cols);
-            put::<O, L, V, S>(y, at, cols, &again);
-        });
+    put::<O, L, V, N>(y, 0, cols, &kept);
+    for_each_unkept::<L, V, N, S>(end, |at| {
+        let again = norm_of_unkept::<T, W, L, V, S>(x, residual, z, FUSED, FUSED, of_row, weight, bias, at, cols);
+        put::<O, L, V, S>(y, at, cols, &again);
+    });
+}
+
+/// Returns two numbers of the part of a row that begins at `at`, read piece by piece: the sum of
+/// `scale` · z, 0 if `CENTERED` is false, and the sum of squared differences from the part's mean.
+#[device]
+fn read_part<T: Float, const CENTERED: bool, const L: usize, const V: usize, const N: usize>(
+    x: View<T, 1>,
+    residual: View<T, 1>,
+    fused: bool,
+    at: usize,
+    cols: usize,
+    scale: f32,
+) -> [f32; 2] {
+    let mut of_part = 0.0;
+    if CENTERED {
+        let mut own = 0.0;
+        for i in rolled(0..N) {
+            let z = summed::<T, L, V, 1>(x, residual, fused, at + i * L * V, cols);
+            for e in unroll(0..V) {
+                own = z[0][e].mul_add(scale, own);
+            }
+        }
+        of_part = sum::<L>(own);
     }
+    let mean = of_part / (cols - at).min(L * V * N) as f32;
+    let mut own = 0.0;
+    for i in rolled(0..N) {
+        let mut z = summed::<T, L, V, 1>(x, residual, fused, at + i * L * V, cols);
+        subtract_mean::<true, V, 1>(&mut z, scale, mean);
+        own = squares::<L, V, 1>(&z, at + i * L * V, cols, own);
+    }
+    [of_part, sum::<L>(own)]
+}
+
+/// Returns the mean of a row, 0 if `CENTERED` is false, and its variance, from the sums of its
+/// parts. Σ (z − μ)² of a part is Σ (z − m)² + n · (m − μ)², for the mean m of its n elements. Each
+/// warp computes them, without a barrier.
+#[device]
+fn combined<const CENTERED: bool, const PART: usize>(sums: Shared<f32, 2>, parts: usize, cols: usize) -> [f32; 2] {
+    let mut mean = 0.0;
+    if CENTERED {
+        let mut own = 0.0;
+        for part in rolled((warp::lane()..parts).step_by(32)) {
+            own += sums[(part, 0)];
+        }
+        mean = warp::sum(own) / cols as f32;
+    }
+    let mut own = 0.0;
+    for part in rolled((warp::lane()..parts).step_by(32)) {
+        let n = (cols - part * PART).min(PART) as f32;
+        let off = sums[(part, 0)] / n - mean;
+        own += if CENTERED { (n * off).mul_add(off, sums[(part, 1)]) } else { sums[(part, 1)] };
+    }
+    [mean, warp::sum(own) / cols as f32]
+}
+
+/// Computes y = norm of the rows of x, as [`norm_rows`] does, for long rows. Blocks share a row,
+/// `PART` elements each.
+///
+/// `links` has words of 0, two for each part of a row and one for each row; they are 0 again after
+/// the launch ([`divided`](super::divided)). x, `residual`, z and y are [rows, cols], `weight` and
+/// `bias` are `[cols]`, and `saved` is [rows, 2].
+#[kernel(
+    block = L, max_registers = 64, grid = x.rows() * x.cols().div_ceil(PART), writes(y = once, z = once, saved = once),
+    instances(
+        f32_l256_v4: T = f32, W = f32, O = f32, CENTERED = true | false, FUSED = false, L = 256, V = 4, N = 8;
+        f32_l256_v4_fused: T = f32, W = f32, O = f32, CENTERED = true | false, FUSED = true, L = 256, V = 4, N = 6;
+        f32_l64_v1: T = f32, W = f32, O = f32, CENTERED = true | false, FUSED = true, L = 64, V = 1, N = 2;
+        f16_l64_v8: T = f16, W = f16, O = f16, CENTERED = true, FUSED = false, L = 64, V = 8, N = 1
+    ),
+    derived(PART = L * V * N),
+)]
+#[requires(
+    y.rows() == x.rows(), y.cols() == x.cols(), x.cols() > 0, x.cols() % V == 0,
+    weight.is_empty() || weight.len() == x.cols() && weight.aligned(V), bias.is_empty() || bias.len() == x.cols() && bias.aligned(V),
+    !FUSED || z.rows() == x.rows() && z.cols() == x.cols() && residual.rows() == x.rows() && residual.cols() == x.cols() && residual.aligned(V) && z.aligned(V),
+    saved.is_empty() || saved.rows() == x.rows() && saved.cols() == 2,
+    x.aligned(V), y.aligned(V), x.cols() <= MAX_PARTS * PART,
+    links.len() == x.rows() * (2 * x.cols().div_ceil(PART) + 1),
+)]
+pub fn norm_divided<
+    T: Float,
+    W: Float,
+    O: Float,
+    const CENTERED: bool,
+    const FUSED: bool,
+    const L: usize,
+    const V: usize,
+    const N: usize,
+    const PART: usize,
+>(
+    epsilon: f32,
+    x: View<T, 2>,
+    residual: View<T, 2>,
+    z: ViewMut<T, 2>,
+    weight: View<W, 1>,
+    bias: View<W, 1>,
+    links: ViewMut<u64, 1>,
+    y: ViewMut<O, 2>,
+    mut saved: ViewMut<f32, 2>,
+) {
+    let mut sums = Shared::<f32, 2>::new([MAX_PARTS, 2]);
+    let (cols, parts) = (x.cols(), x.cols().div_ceil(PART));
+    let (row, part) = (block::x() / parts, block::x() % parts);
+    let links = links.offset(row * (2 * parts + 1));
+    let (x, residual, z, y) = (x.at(row), residual.at(row), z.at(row), y.at(row));
+    let at = part * PART;
+
+    let kept = summed::<T, L, V, N>(x, residual, FUSED, at, cols);
+    if FUSED {
+        put::<T, L, V, N>(z, at, cols, &kept);
+    }
+    let mut of_part = 0.0;
+    if CENTERED {
+        let mut own = 0.0;
+        for i in unroll(0..N) {
+            for e in unroll(0..V) {
+                own += kept[i][e];
+            }
+        }
+        of_part = sum::<L>(own);
+    }
+    let mut differences = kept;
+    subtract_mean::<false, V, N>(&mut differences, 1.0, of_part / (cols - at).min(PART) as f32);
+    let squares_of_part = sum::<L>(squares::<L, V, N>(&differences, at, cols, 0.0));
+    let before = exchange::<L>(links, part, parts, [of_part, squares_of_part], sums, |part| {
+        read_part::<T, CENTERED, L, V, N>(x, residual, FUSED, part * PART, cols, 1.0)
+    });
+    let [mean, variance] = combined::<CENTERED, PART>(sums, parts, cols);
+    let scale = scale_for(mean, variance, epsilon);
+    let mut of_row = plain(mean, variance, epsilon);
+    if block::any(scale != 1.0) {
+        for part in rolled(0..parts) {
+            let scaled = read_part::<T, CENTERED, L, V, N>(x, residual, FUSED, part * PART, cols, scale);
+            if thread::x() == 0 {
+                sums[(part, 0)] = scaled[0];
+                sums[(part, 1)] = scaled[1];
+            }
+            // The sums of the next part use the same shared memory.
+            block::sync();
+        }
+        let [mean, variance] = combined::<CENTERED, PART>(sums, parts, cols);
+        of_row = moments(scale, mean, variance, epsilon);
+    }
+    if !saved.is_empty() && thread::x() == 0 && part == 0 {
+        // Stored one by one: the caller's rows may begin at any element.
+        let [mean, factor] = to_save(of_row);
+        saved[(row, 0)] = mean;
+        saved[(row, 1)] = factor;
+    }
+    // Piece by piece: registers do not hold the weights and biases of all pieces as well.
+    for i in unroll(0..N) {
+        let (at, mut piece) = (at + i * L * V, [kept[i]]);
+        subtract_mean::<true, V, 1>(&mut piece, of_row.scale, of_row.mean);
+        normed::<W, L, V, 1>(&mut piece, of_row.factor, weight, bias, at, cols);
+        put::<O, L, V, 1>(y, at, cols, &piece);
+    }
+    clear(links, parts, before);
 }
 
 /// Stores a thread's pieces times lift and inverse, rounded to the nearest integers, ties to even;

@@ -18,32 +18,31 @@
 //!
 //! # Long rows
 //!
-//! A row of 65,536 elements is longer than the registers of a block. Designs for 1024 such rows on
-//! an H200, where a copy takes 128 µs:
+//! A row of 65,536 elements is longer than the registers of a block. Blocks share it
+//! ([`divided`](super::divided)). Designs for 1024 such rows on an H200, where a copy takes 129 µs:
 //!
-//! | elements kept and read again at once | µs (× of a copy) |
+//! | design | µs (× of a copy) |
 //! |---|---|
-//! | 32, 8 | 180 (0.72) |
-//! | 32, 8, the next rows prefetched into L2, a quarter to all of each | 191 to 227 (0.68 to 0.58) |
-//! | 32, 8, last reads and stores evicted first | 160 (0.80) |
-//! | 32, 16, evicted first | 167 (0.77) |
-//! | 16, 16, evicted first; 16 at once in the last pass | **158 (0.81)** |
+//! | a block for each row keeps 32 elements per thread, and reads others again, 8 at once | 180 (0.72) |
+//! | the next rows prefetched into L2, a quarter to all of each | 191 to 227 (0.68 to 0.58) |
+//! | last reads evicted first | 160 (0.80) |
+//! | 16 elements, 16 read again at once, evicted first | 158 (0.81) |
 //! | 24, 16 and 28, 16 and two blocks of 512 threads, evicted first | 169, 171, 202 |
+//! | blocks of 256 threads share a row, 24 elements per thread; a block counts itself before it ends | 153 (0.85) |
+//! | 32 elements; the block counts itself before it writes | 148 (0.87) |
+//! | x not evicted first | **143 to 145 (0.89)** |
+//! | blocks of 128 threads | 142 (0.90); 512 rows of 151,936: 176 instead of 172 |
 //!
-//! With eviction, memory moves each element once (268 MB read, 241 MB written, by counters), and
-//! instructions are issued in 48 % of the cycles. What is left is waiting: a row occupies a
-//! multiprocessor, so that nothing is in flight while a row reduces. Rows of 32,768 elements, which
-//! registers hold, reach 0.95; there, eviction costs 5 %, and a prefetch of the next rows gains
-//! nothing. With a mask a thread keeps 16 elements, because 32 do not fit into the registers beside
-//! the mask: 2048 causal rows of 32,768 take 165 µs instead of 135.
+//! A block for each row occupies a multiprocessor, so that nothing is in flight while the row
+//! reduces. If blocks share a row, their latency counts: 128 KiB of a multiprocessor are in flight
+//! until memory answers, two reductions end, and the words of other blocks arrive. An RMS norm in
+//! CUDA C, without conditions for other lengths, takes 135 µs (0.95), and with x evicted first 140.
+//! With a mask, registers hold three blocks instead of four: 153 µs (0.85).
 //!
-//! Several blocks can share a row, keep it in registers, and publish their sums to each other, as
-//! [`scan_linked`](crate::scan::kernels::scan_linked) does. Such an RMS norm in CUDA C takes 138 µs
-//! (0.92) for 65,536 elements in 16 blocks of 256 or 128 threads. With 8 blocks it takes 138 to 140
-//! µs, and with 2 blocks of 1024 threads 147. Rows of 32,768 (0.91 to 0.93) and of 10,240 or 8192
-//! (0.61, one block 0.69) gain nothing. This design is not used: a block would wait for later
-//! blocks, which are sure to be resident only if no other launch fills the device.
+//! Stores compute their columns again, relative to the part. The columns of the loads would need
+//! registers until then, and threads that keep 32 elements would spill.
 
+use super::divided::{MAX_PARTS, clear, exchange};
 use super::row::{begins, for_each_unkept, is_row, put, take};
 use kernel_dsl::prelude::*;
 
@@ -207,8 +206,46 @@ pub fn total<const L: usize>(top: f32, sum: f32) -> (f32, f32) {
     }
 }
 
-/// Returns the softmax of elements, or its logarithm. `by` is the row's base, the reciprocal of the
-/// sum of exponentials relative to the base, and the logarithm of the sum.
+/// Returns the sum of the exponentials of elements relative to `first`. Without `LOG` the elements
+/// become their exponentials.
+#[device]
+fn exponentials<const LOG: bool, const V: usize, const N: usize>(z: &mut [[f32; V]; N], first: f32) -> f32 {
+    let mut sum = 0.0;
+    for i in unroll(0..N) {
+        for e in unroll(0..V) {
+            let exponential = decay(z[i][e] - first);
+            sum += exponential;
+            if !LOG {
+                z[i][e] = exponential;
+            }
+        }
+    }
+    sum
+}
+
+/// Returns the base of a row, the reciprocal of its sum of exponentials relative to the base, and
+/// the logarithm of the sum. A fully masked row gives zeros, or −∞ as their logarithms.
+#[device]
+fn scales_of(base: f32, sum: f32) -> [f32; 3] {
+    let share = if sum == 0.0 { 0.0 } else { 1.0 / sum };
+    let log = if sum == 0.0 { 0.0 } else { math::ln(sum) };
+    [base, share, log]
+}
+
+/// Replaces what [`exponentials`] left, relative to `first`, by the softmax or its logarithm. `by`
+/// are the numbers of [`scales_of`].
+#[device]
+fn scale_kept<const LOG: bool, const V: usize, const N: usize>(kept: &mut [[f32; V]; N], first: f32, by: [f32; 3]) {
+    let [base, share, log] = by;
+    let factor = decay(first - base) * share;
+    for i in unroll(0..N) {
+        for e in unroll(0..V) {
+            kept[i][e] = if LOG { kept[i][e] - base - log } else { kept[i][e] * factor };
+        }
+    }
+}
+
+/// Returns the softmax of elements, or its logarithm. `by` are the numbers of [`scales_of`].
 #[device]
 fn shares<const LOG: bool, const V: usize, const N: usize>(z: [[f32; V]; N], by: [f32; 3]) -> [[f32; V]; N] {
     let [base, share, log] = by;
@@ -226,8 +263,7 @@ fn shares<const LOG: bool, const V: usize, const N: usize>(z: [[f32; V]; N], by:
 ///
 /// `bias` and `keep` may be empty; without `MASKED` both and `queries` are ignored. A team of `L`
 /// threads per row keeps the first `N · L · V` elements in registers, and reads the others again, 8
-/// per thread at once. With 16 at once, x and y are streamed: the L2 cache keeps what is read
-/// again.
+/// per thread at once.
 ///
 /// x, y, `bias` and `keep` are [rows, cols].
 #[kernel(
@@ -235,7 +271,6 @@ fn shares<const LOG: bool, const V: usize, const N: usize>(z: [[f32; V]; N], by:
     instances(
         f32_l256_v4: T = f32, LOG = false, MASKED = false, L = 256, ROWS = 1, V = 4, N = 4, S = 2;
         f32_l1024_v4: T = f32, LOG = false, MASKED = false, L = 1024, ROWS = 1, V = 4, N = 8, S = 2;
-        f32_l1024_v4_long: T = f32, LOG = false, MASKED = false, L = 1024, ROWS = 1, V = 4, N = 4, S = 4;
         f32_l32_v1_masked: T = f32, LOG = false | true, MASKED = true, L = 32, ROWS = 8, V = 1, N = 8, S = 8;
         f16_l32_v8_masked: T = f16, LOG = false, MASKED = true, L = 32, ROWS = 8, V = 8, N = 1, S = 1;
         f16_l256_v8_log: T = f16, LOG = true, MASKED = false, L = 256, ROWS = 1, V = 8, N = 2, S = 1
@@ -270,53 +305,118 @@ pub fn softmax_rows<
     let (x, y) = (x.at(row), y.at(row));
     const { assert!(L == 32 || ROWS == 1) };
 
-    let mut kept = if S * V > 8 {
-        logits::<T, MASKED, L, V, N>(x.streaming(), scale, mask, 0)
-    } else {
-        logits::<T, MASKED, L, V, N>(x, scale, mask, 0)
-    };
+    let mut kept = logits::<T, MASKED, L, V, N>(x, scale, mask, 0);
     let mut top = largest(&kept, f32::NEG_INFINITY);
     let first = base(top);
-    let mut sum = 0.0;
-    for i in unroll(0..N) {
-        for e in unroll(0..V) {
-            let exponential = decay(kept[i][e] - first);
-            sum += exponential;
-            if !LOG {
-                kept[i][e] = exponential;
-            }
-        }
-    }
+    let mut sum = exponentials::<LOG, V, N>(&mut kept, first);
     for_each_unkept::<L, V, N, S>(mask.end, |at| {
         let z = logits::<T, MASKED, L, V, S>(x, scale, mask, at);
         accumulate(&z, &mut top, &mut sum);
     });
     let (base, sum) = total::<L>(top, sum);
 
-    // A fully masked row gives zeros, or −∞ as their logarithms.
-    let share = if sum == 0.0 { 0.0 } else { 1.0 / sum };
-    let log = if sum == 0.0 { 0.0 } else { math::ln(sum) };
-    let factor = decay(first - base) * share;
-    for i in unroll(0..N) {
+    let by = scales_of(base, sum);
+    scale_kept::<LOG, V, N>(&mut kept, first, by);
+    put::<T, L, V, N>(y, 0, cols, &kept);
+    for_each_unkept::<L, V, N, S>(cols, |at| {
+        let z = logits::<T, MASKED, L, V, S>(x, scale, mask, at);
+        put::<T, L, V, S>(y, at, cols, &shares::<LOG, V, S>(z, by));
+    });
+}
+
+/// Returns the largest logit of a thread's elements of a part, at least `f32::MIN`, and the sum of
+/// exponentials relative to it: those of the part that begins at `at`, read piece by piece.
+#[device]
+fn read_part<T: Float, const MASKED: bool, const L: usize, const V: usize, const N: usize>(
+    x: View<T, 1>,
+    scale: f32,
+    mask: Masked,
+    at: usize,
+) -> [f32; 2] {
+    let mut top = f32::NEG_INFINITY;
+    for i in rolled(0..N) {
+        top = largest(&logits::<T, MASKED, L, V, 1>(x, scale, mask, at + i * L * V), top);
+    }
+    let first = base(top);
+    let mut sum = 0.0;
+    for i in rolled(0..N) {
+        let z = logits::<T, MASKED, L, V, 1>(x, scale, mask, at + i * L * V);
         for e in unroll(0..V) {
-            kept[i][e] = if LOG { kept[i][e] - base - log } else { kept[i][e] * factor };
+            sum += decay(z[0][e] - first);
         }
     }
-    let by = [base, share, log];
-    if S * V > 8 {
-        put::<T, L, V, N>(y.streaming(), 0, cols, &kept);
-        // The registers of the kept elements are free.
-        for_each_unkept::<L, V, N, N>(cols, |at| {
-            let z = logits::<T, MASKED, L, V, N>(x.streaming(), scale, mask, at);
-            put::<T, L, V, N>(y.streaming(), at, cols, &shares::<LOG, V, N>(z, by));
-        });
-    } else {
-        put::<T, L, V, N>(y, 0, cols, &kept);
-        for_each_unkept::<L, V, N, S>(cols, |at| {
-            let z = logits::<T, MASKED, L, V, S>(x, scale, mask, at);
-            put::<T, L, V, S>(y, at, cols, &shares::<LOG, V, S>(z, by));
-        });
+    [top, sum]
+}
+
+/// Computes y = softmax of scale · x + bias, or its logarithm, as [`softmax_rows`] does, for long
+/// rows. Blocks share a row, `PART` elements each.
+///
+/// `links` has words of 0, two for each part of a row and one for each row; they are 0 again after
+/// the launch ([`divided`](super::divided)). x, y, `bias` and `keep` are [rows, cols].
+#[kernel(
+    block = L, max_registers = if MASKED { 80 } else { 64 }, grid = x.rows() * x.cols().div_ceil(PART), writes(y = once),
+    instances(
+        f32_l256_v4: T = f32, LOG = false | true, MASKED = false, L = 256, V = 4, N = 8;
+        f32_l256_v4_masked: T = f32, LOG = false, MASKED = true, L = 256, V = 4, N = 8;
+        f32_l64_v1_masked: T = f32, LOG = false, MASKED = true, L = 64, V = 1, N = 2;
+        f16_l64_v8_log_masked: T = f16, LOG = true, MASKED = true, L = 64, V = 8, N = 1
+    ),
+    derived(PART = L * V * N),
+)]
+#[requires(
+    y.rows() == x.rows(), y.cols() == x.cols(), x.cols() % V == 0, queries <= x.cols(),
+    !MASKED || bias.is_empty() || bias.rows() == x.rows() && bias.cols() == x.cols() && bias.aligned(V),
+    !MASKED || keep.is_empty() || keep.rows() == x.rows() && keep.cols() == x.cols() && keep.aligned(V),
+    x.aligned(V), y.aligned(V), x.cols() <= MAX_PARTS * PART,
+    links.len() == x.rows() * (2 * x.cols().div_ceil(PART) + 1),
+)]
+pub fn softmax_divided<
+    T: Float,
+    const LOG: bool,
+    const MASKED: bool,
+    const L: usize,
+    const V: usize,
+    const N: usize,
+    const PART: usize,
+>(
+    scale: f32,
+    x: View<T, 2>,
+    bias: View<f32, 2>,
+    keep: View<u8, 2>,
+    queries: usize,
+    links: ViewMut<u64, 1>,
+    y: ViewMut<T, 2>,
+) {
+    let numbers = Shared::<f32, 2>::new([MAX_PARTS, 2]);
+    let (cols, parts) = (x.cols(), x.cols().div_ceil(PART));
+    let (row, part) = (block::x() / parts, block::x() % parts);
+    let links = links.offset(row * (2 * parts + 1));
+    let mask = masked::<MASKED>(bias, keep, queries, row, cols);
+    let (x, y) = (x.at(row), y.at(row));
+
+    let mut kept = logits::<T, MASKED, L, V, N>(x, scale, mask, part * PART);
+    let top = largest(&kept, f32::NEG_INFINITY);
+    let first = base(top);
+    let sum = exponentials::<LOG, V, N>(&mut kept, first);
+    let (base_of_part, sum_of_part) = total::<L>(top, sum);
+    let before = exchange::<L>(links, part, parts, [base_of_part, sum_of_part], numbers, |part| {
+        let [top, sum] = read_part::<T, MASKED, L, V, N>(x, scale, mask, part * PART);
+        let (base, sum) = total::<L>(top, sum);
+        [base, sum]
+    });
+    let mut top = f32::MIN;
+    for part in rolled((warp::lane()..parts).step_by(32)) {
+        top = top.max(numbers[(part, 0)]);
     }
+    let base = warp::max(top);
+    let mut sum = 0.0;
+    for part in rolled((warp::lane()..parts).step_by(32)) {
+        sum += numbers[(part, 1)] * decay(numbers[(part, 0)] - base);
+    }
+    scale_kept::<LOG, V, N>(&mut kept, first, scales_of(base, warp::sum(sum)));
+    // Relative to the part: the columns of the loads would occupy registers until here.
+    put::<T, L, V, N>(y.offset(part * PART), 0, cols - part * PART, &kept);
+    clear(links, parts, before);
 }
 
 #[cfg(test)]

@@ -105,6 +105,9 @@ const SHAPES: [[usize; 2]; 16] = [
     [140, 1100],
 ];
 
+/// Rows that blocks share on a GPU, with accesses of 16 bytes and of one element.
+const LONG_SHAPES: [[usize; 2]; 3] = [[2, 40_008], [3, 33_003], [1, 70_000]];
+
 fn softmax_of(x: &[f64], log: bool) -> Vec<f64> {
     let top = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let sum: f64 = x.iter().map(|x| (x - top).exp()).sum();
@@ -113,9 +116,13 @@ fn softmax_of(x: &[f64], log: bool) -> Vec<f64> {
     x.iter().map(|x| if top == f64::NEG_INFINITY { nothing } else { one(x) }).collect()
 }
 
-fn softmax<T: Element + From32 + kernel_dsl::Float + kernel_dsl::GenericArgument>(device: &Device, some: usize) {
+fn softmax<T: Element + From32 + kernel_dsl::Float + kernel_dsl::GenericArgument>(
+    device: &Device,
+    shapes: &[[usize; 2]],
+    some: usize,
+) {
     let mut random = Random::new(5);
-    for (n, shape) in SHAPES.into_iter().enumerate().step_by(some) {
+    for (n, shape) in shapes.iter().copied().enumerate().step_by(some) {
         let [rows, cols] = shape;
         for gap in if some == 1 { vec![0, 8, 1] } else { vec![[0, 8, 1][n % 3]] } {
             let (log, masked, scale) = (n % 2 == gap % 2, random.below(3), [1.0, -0.5][random.below(2)]);
@@ -158,9 +165,13 @@ fn moments(z: &[f64], centered: bool) -> (f64, f64) {
     (mean, 1.0 / (z.iter().map(|z| (z - mean).powi(2)).sum::<f64>() / count + 1e-5).sqrt())
 }
 
-fn norm<T: Element + From32 + kernel_dsl::Float + kernel_dsl::GenericArgument>(device: &Device, some: usize) {
+fn norm<T: Element + From32 + kernel_dsl::Float + kernel_dsl::GenericArgument>(
+    device: &Device,
+    shapes: &[[usize; 2]],
+    some: usize,
+) {
     let mut random = Random::new(6);
-    for (n, shape) in SHAPES.into_iter().enumerate().step_by(some) {
+    for (n, shape) in shapes.iter().copied().enumerate().step_by(some) {
         let [rows, cols] = shape;
         for gap in if some == 1 { vec![0, 8, 1] } else { vec![[0, 8, 1][n % 3]] } {
             let (centered, added, scaled) = (n % 2 == gap % 2, random.below(2) == 0, random.below(2) == 0);
@@ -409,10 +420,10 @@ fn groups<T: Element + From32 + kernel_dsl::Float + kernel_dsl::GenericArgument>
 /// Checks some of the shapes: each team and each access width is another instance, compiled on
 /// first use.
 fn all(device: &Device, some: usize) {
-    softmax::<f32>(device, some);
-    softmax::<f16>(device, some + 2);
-    norm::<f32>(device, some);
-    norm::<bf16>(device, some + 2);
+    softmax::<f32>(device, &SHAPES, some);
+    softmax::<f16>(device, &SHAPES, some + 2);
+    norm::<f32>(device, &SHAPES, some);
+    norm::<bf16>(device, &SHAPES, some + 2);
     backward(device);
     groups::<f32>(device, &GROUPED);
     groups::<f16>(device, &GROUPED);
@@ -437,6 +448,16 @@ fn cpu_rows_of_every_length_agree_with_the_reference() {
 #[ignore = "needs an NVIDIA GPU"]
 fn gpu_rows_of_every_length_agree_with_the_reference() {
     all(&Device::cuda(0).unwrap(), 1);
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU"]
+fn gpu_rows_that_blocks_share_agree_with_the_reference() {
+    let device = Device::cuda(0).unwrap();
+    softmax::<f32>(&device, &LONG_SHAPES, 1);
+    softmax::<f16>(&device, &LONG_SHAPES, 2);
+    norm::<f32>(&device, &LONG_SHAPES, 1);
+    norm::<bf16>(&device, &LONG_SHAPES, 2);
 }
 
 /// Rejects operands whose extents do not match, with a message.

@@ -157,12 +157,14 @@ const INSTANCES: &[(&str, usize)] = &[
     ("gemv_n", 4),
     ("gemv_normed", 3),
     ("norm_activations", 1),
+    ("norm_divided", 4),
     ("norm_quantized", 1),
     ("rotate", 5),
     ("rotate_in_place", 2),
     ("sample", 3),
     ("sample_top", 1),
     ("sgemm", 1),
+    ("softmax_divided", 3),
 ];
 
 /// Kernels that take too long for a sample: they run if all mutants or their names are selected.

@@ -1,11 +1,11 @@
 //! The calls for layer norm and RMS norm.
 
-use super::plan::{Team, most_kept_of_norm, most_kept_of_norm_in_floats, queue, wide};
+use super::plan::{Division, Team, kept_of_divided_norm, most_kept_of_norm, most_kept_of_norm_in_floats, queue, wide};
 use super::tuned::{RowKernel, RowsShape, TeamChoice};
 use crate::Queue;
 use crate::operand::{ArrayOperand, check_optional};
 use crate::queue::renaming_parameters;
-use crate::rowwise::norm::{norm_activations, norm_quantized, norm_rows};
+use crate::rowwise::norm::{norm_activations, norm_divided, norm_quantized, norm_rows};
 use crate::tuned::TunedPlans;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Element, Float, GenericArgument};
@@ -127,17 +127,12 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
         y.expected("y", x.extents(), "the extents of x")?;
         check_optional(saved.as_deref(), "saved", [x.extents()[0], 2], "two numbers for each row of x")?;
         let fused = added.is_some();
-        let constants = |team: Team, wide| {
-            let whole = x.extents()[1] <= team.kept();
-            let truths = [self.centered, fused, whole].map(Constant::Bool);
-            let types = [T::CONSTANT, W::CONSTANT, O::CONSTANT];
-            types.into_iter().chain(truths).chain(team.streaming_constants(wide, x.extents()[1])).collect::<Vec<_>>()
-        };
         let [rows, cols] = x.extents();
+        let constants = [T::CONSTANT, W::CONSTANT, O::CONSTANT].into_iter();
+        let constants = constants.chain([self.centered, fused].map(Constant::Bool));
         let kernel = if self.centered { RowKernel::LayerNorm } else { RowKernel::RmsNorm };
         let shape = (!fused && O::CONSTANT == f32::CONSTANT).then_some(RowsShape { rows, cols, kernel });
-        let usual = || Team::of(on.device(), rows, cols, most_kept_of_norm_in_floats::<T>(cols));
-        let team = self.choice.team::<T>(on.device(), shape, usual);
+        let team = self.choice.team::<T>(on.device(), shape);
         let wide = self.wide(x, &added, |wide| y.aligned(wide));
         let (mut no_t, no_w, mut no_f) = (on.scratch::<T>(0)?, on.scratch::<W>(0)?, on.scratch::<f32>(0)?);
         let no_w = no_w.view([0])?;
@@ -151,6 +146,30 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
             Some(saved) => saved.reborrow(),
             None => no_f.view_mut([0, 0])?,
         };
+        let renamed = renaming_parameters(names);
+        // SAFETY: the launches check all extents against each other, and the kernels' accesses stay
+        // within them.
+        if let (None, Some(division)) = (team, Division::of(on.device(), cols, kept_of_divided_norm(fused, wide))) {
+            let words = division.words(rows);
+            let mut links = on.counters(words)?;
+            let mut links = links.words(words)?;
+            let constants: Vec<_> = constants.chain(division.constants(wide)).collect();
+            let call = norm_divided::<T, W, O, true, true, 64, 1, 2, 128>::call(
+                self.epsilon,
+                x,
+                residual,
+                &mut z,
+                weight,
+                bias,
+                &mut links,
+                y,
+                &mut saved,
+            );
+            return unsafe { queue(on, &call, &constants) }.map_err(renamed);
+        }
+        let team = team.unwrap_or_else(|| Team::of(on.device(), rows, cols, most_kept_of_norm_in_floats::<T>(cols)));
+        let constants = constants.chain([Constant::Bool(cols <= team.kept())]);
+        let constants: Vec<_> = constants.chain(team.constants(wide)).collect();
         let call = norm_rows::<T, W, O, true, true, false, 32, 8, 1, 8, 8>::call(
             self.epsilon,
             x,
@@ -161,9 +180,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
             y,
             &mut saved,
         );
-        // SAFETY: the launch checks all extents against each other, and the kernel's accesses stay
-        // within them.
-        unsafe { queue(on, &call, &constants(team, wide)) }.map_err(renaming_parameters(names))
+        unsafe { queue(on, &call, &constants) }.map_err(renamed)
     }
 
     /// Queues the norm with y in 8 bits: an element is its byte times its row's scale, which is the

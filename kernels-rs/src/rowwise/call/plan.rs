@@ -8,6 +8,7 @@ use runtime::{Device, Error};
 use std::fmt;
 use std::str::FromStr;
 
+use crate::rowwise::divided::MAX_PARTS;
 use crate::{Queue, tuned};
 
 /// A team: the threads that share a row, the rows of a block, and the elements of a row that a
@@ -54,14 +55,12 @@ pub(super) struct FewWaves {
 }
 
 /// The longest row that a team can keep, with 32 elements per thread.
-const LONGEST_KEPT_ROW: usize = 32_768;
+pub(super) const LONGEST_KEPT_ROW: usize = 32_768;
 /// The longest row of which 1024 threads keep 16 elements each.
 const MAX_COLS_OF_16: usize = 16_384;
 
-/// The elements that are read again at once by each thread: of a row that a team keeps, if there
-/// were others, and of a longer one.
+/// The elements that each thread reads again at once.
 const ELEMENTS_READ_AGAIN: u32 = 8;
-const ELEMENTS_OF_LONG_ROWS_READ_AGAIN: u32 = 16;
 
 impl Team {
     /// Returns a team for more than one and at most four rows for each multiprocessor. The blocks
@@ -106,13 +105,8 @@ impl Team {
 
     /// Returns the constants L, ROWS, V, N and S of a row kernel, for accesses of `wide` elements.
     pub(super) fn constants(self, wide: usize) -> [Constant; 5] {
-        self.constants_with(wide, ELEMENTS_READ_AGAIN)
-    }
-
-    /// Returns the constants for rows of `cols` elements, of which long ones are streamed.
-    pub(super) fn streaming_constants(self, wide: usize, cols: usize) -> [Constant; 5] {
-        let long = cols > self.kept() && self.threads == 1024;
-        self.constants_with(wide, if long { ELEMENTS_OF_LONG_ROWS_READ_AGAIN } else { ELEMENTS_READ_AGAIN })
+        let wide = wide as u32;
+        [self.threads, self.rows, wide, self.keeps / wide, ELEMENTS_READ_AGAIN / wide].map(Constant::Usize)
     }
 
     /// Returns this team, and then other teams, those nearest to this one first.
@@ -130,16 +124,66 @@ impl Team {
         all.insert(0, self);
         all
     }
+}
 
-    fn constants_with(self, wide: usize, read_again: u32) -> [Constant; 5] {
-        let wide = wide as u32;
-        [self.threads, self.rows, wide, self.keeps / wide, read_again / wide].map(Constant::Usize)
+/// The division of long rows among blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Division {
+    /// The elements of a row that a thread keeps.
+    keeps: usize,
+    /// The parts of a row.
+    parts: usize,
+}
+
+impl Division {
+    const THREADS: usize = 256;
+
+    /// Returns the division of rows of `cols` elements, of which a thread keeps `keeps`. Returns
+    /// `None` if a team reduces a row: if registers hold it, or if there are too many parts. A team
+    /// also reduces the rows of the CPU device: it runs blocks one after another, so that nearly
+    /// each block would read the row again.
+    pub(super) fn of(device: &Device, cols: usize, keeps: usize) -> Option<Division> {
+        let parts = cols.div_ceil(Division::THREADS * keeps);
+        let divided = cols > LONGEST_KEPT_ROW && parts <= MAX_PARTS && !device.is_cpu();
+        divided.then_some(Division { keeps, parts })
+    }
+
+    /// Returns the number of words that the blocks of `rows` rows exchange.
+    pub(super) fn words(self, rows: usize) -> usize {
+        rows * (2 * self.parts + 1)
+    }
+
+    /// Returns the constants L, V, N and PART of a kernel, for accesses of `wide` elements.
+    pub(super) fn constants(self, wide: usize) -> [Constant; 4] {
+        let part = Division::THREADS * self.keeps;
+        [Division::THREADS, wide, self.keeps / wide, part].map(|n| Constant::Usize(n as u32))
+    }
+}
+
+/// Returns the number of elements that a thread of a divided softmax keeps, for accesses of `wide`
+/// elements: the most that its registers hold on sm_61.
+pub(super) fn kept_of_divided_softmax(masked: bool, wide: usize) -> usize {
+    match (masked, wide) {
+        (true, 1) => 16,
+        (_, 8) => 24,
+        _ => 32,
+    }
+}
+
+/// Returns the number of elements that a thread of a divided norm keeps, or if `fused`, of the norm
+/// of a sum.
+pub(super) fn kept_of_divided_norm(fused: bool, wide: usize) -> usize {
+    match (fused, wide) {
+        (true, 1) => 8,
+        (false, 1) => 16,
+        (true, _) => 24,
+        (false, _) => 32,
     }
 }
 
 /// Returns the maximum number of elements that a thread of a softmax keeps.
-pub(super) fn most_kept_of_softmax(masked: bool, cols: usize) -> u32 {
-    if masked || cols > LONGEST_KEPT_ROW { 16 } else { 32 }
+pub(super) fn most_kept_of_softmax(masked: bool) -> u32 {
+    if masked { 16 } else { 32 }
 }
 
 /// Returns the maximum number of elements that a thread of a norm keeps. For `f32` the maximum is

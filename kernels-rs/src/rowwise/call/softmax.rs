@@ -1,10 +1,10 @@
 //! The call for softmax.
 
-use super::plan::{Team, most_kept_of_softmax, queue, wide};
+use super::plan::{Division, Team, kept_of_divided_softmax, most_kept_of_softmax, queue, wide};
 use super::tuned::{RowKernel, RowsShape, TeamChoice};
 use crate::Queue;
 use crate::operand::{ArrayOperand, check_optional};
-use crate::rowwise::softmax::softmax_rows;
+use crate::rowwise::softmax::{softmax_divided, softmax_rows};
 use crate::tuned::TunedPlans;
 use kernel_dsl::compiler::hir::Constant;
 use kernel_dsl::{Float, GenericArgument};
@@ -122,8 +122,7 @@ impl<'a> Softmax<'a> {
         check_optional(self.keep, "keep", [rows, cols], "the extents of x; a row stride of 0 repeats one row")?;
         let masked = self.bias.is_some() || self.keep.is_some() || self.queries > 0;
         let shape = (!masked).then_some(RowsShape { rows, cols, kernel: RowKernel::Softmax });
-        let usual = || Team::of(on.device(), rows, cols, most_kept_of_softmax(masked, cols));
-        let team = self.choice.team::<T>(on.device(), shape, usual);
+        let team = self.choice.team::<T>(on.device(), shape);
         let wide = wide::<T>(cols, |wide| {
             let mut all = vec![x.aligned(wide), y.aligned(wide)];
             all.extend(self.bias.map(|bias| bias.aligned(wide)));
@@ -134,10 +133,28 @@ impl<'a> Softmax<'a> {
         let (no_bias, no_keep) = (no_bias.view([0, 0])?, no_keep.view([0, 0])?);
         let (bias, keep) = (self.bias.unwrap_or(&no_bias), self.keep.unwrap_or(&no_keep));
         let constants = [T::CONSTANT, Constant::Bool(self.log), Constant::Bool(masked)].into_iter();
-        let constants: Vec<_> = constants.chain(team.streaming_constants(wide, cols)).collect();
-        let call = softmax_rows::<T, false, false, 32, 8, 1, 8, 8>::call(self.scale, x, bias, keep, self.queries, y);
-        // SAFETY: the launch checks all extents against each other, and the kernel's accesses stay
+        let division = Division::of(on.device(), cols, kept_of_divided_softmax(masked, wide));
+        // SAFETY: the launches check all extents against each other, and the kernels' accesses stay
         // within them.
+        if let (None, Some(division)) = (team, division) {
+            let words = division.words(rows);
+            let mut links = on.counters(words)?;
+            let mut links = links.words(words)?;
+            let constants: Vec<_> = constants.chain(division.constants(wide)).collect();
+            let call = softmax_divided::<T, false, true, 64, 1, 2, 128>::call(
+                self.scale,
+                x,
+                bias,
+                keep,
+                self.queries,
+                &mut links,
+                y,
+            );
+            return unsafe { queue(on, &call, &constants) };
+        }
+        let team = team.unwrap_or_else(|| Team::of(on.device(), rows, cols, most_kept_of_softmax(masked)));
+        let constants: Vec<_> = constants.chain(team.constants(wide)).collect();
+        let call = softmax_rows::<T, false, false, 32, 8, 1, 8, 8>::call(self.scale, x, bias, keep, self.queries, y);
         unsafe { queue(on, &call, &constants) }
     }
 }

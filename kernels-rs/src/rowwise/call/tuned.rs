@@ -1,6 +1,6 @@
 //! The shapes of softmax and norms in tables of measured plans.
 
-use super::plan::{Team, most_kept_of_norm_in_floats, most_kept_of_softmax};
+use super::plan::{LONGEST_KEPT_ROW, Team, most_kept_of_norm_in_floats, most_kept_of_softmax};
 use crate::tuned::{self, TunableShape, TunedPlans};
 use kernel_dsl::{Float, GenericArgument};
 use runtime::Device;
@@ -40,7 +40,7 @@ impl RowsShape {
     pub fn usual(self, multiprocessors: u32) -> Team {
         let RowsShape { rows, cols, kernel } = self;
         let most = match kernel {
-            RowKernel::Softmax => most_kept_of_softmax(false, cols),
+            RowKernel::Softmax => most_kept_of_softmax(false),
             RowKernel::RmsNorm | RowKernel::LayerNorm => most_kept_of_norm_in_floats::<f32>(cols),
         };
         Team::with_multiprocessors(multiprocessors, rows, cols, most)
@@ -70,6 +70,11 @@ impl TunableShape for RowsShape {
         let Some(&[rows, cols]) = tuned::extents(extents).as_deref() else {
             return Err(format!("`{extents}` are not extents; write ROWSxCOLUMNS, such as 8192x4096"));
         };
+        if cols > LONGEST_KEPT_ROW {
+            return Err(format!(
+                "several blocks share a row of more than {LONGEST_KEPT_ROW} elements, and no team decides; a table has shorter rows"
+            ));
+        }
         let Some((_, kernel)) = RowKernel::NAMES.into_iter().find(|(name, _)| *name == kernel) else {
             let known = RowKernel::NAMES.map(|(name, _)| name).join(", ");
             return Err(format!("there is no kernel `{kernel}`; the kernels are {known}"));
@@ -115,20 +120,15 @@ impl TeamChoice {
     /// The choice of the library.
     pub const USUAL: TeamChoice = TeamChoice { tuned: None, team: None };
 
-    /// Returns the team for rows of `T`, or `usual` if neither the call nor a table has one for
-    /// these rows. Both have teams for `f32` only: longer accesses need other teams.
-    pub fn team<T: Float + GenericArgument>(
-        self,
-        device: &Device,
-        shape: Option<RowsShape>,
-        usual: impl FnOnce() -> Team,
-    ) -> Team {
+    /// Returns the team that the call or a table has for rows of `T`, if any. Both have teams for
+    /// `f32` only: longer accesses need other teams.
+    pub fn team<T: Float + GenericArgument>(self, device: &Device, shape: Option<RowsShape>) -> Option<Team> {
         if T::CONSTANT != f32::CONSTANT {
-            return usual();
+            return None;
         }
         let tuned = self.tuned.unwrap_or_else(RowsShape::built_in);
         let listed = || shape.filter(|_| !tuned.is_empty()).and_then(|shape| tuned.plan(device.name(), shape));
-        self.team.or_else(listed).unwrap_or_else(usual)
+        self.team.or_else(listed)
     }
 }
 
@@ -150,6 +150,7 @@ mod tests {
     fn damaged_lines_name_the_reason() {
         for (line, why) in [
             ("H200 | 8192 | softmax | team 256 8", "write ROWSxCOLUMNS"),
+            ("H200 | 64x32769 | softmax | team 1024 32", "several blocks share a row of more than 32768 elements"),
             ("H200 | 8192x4096 | soft | team 256 8", "the kernels are softmax, rms norm, layer norm"),
             ("H200 | 8192x4096 | rms norm | team 256", "`team 256` is not a plan"),
             ("H200 | 8192x4096 | rms norm | team 250 8", "a team has 32 to 1024 threads, in warps of 32"),
@@ -163,7 +164,7 @@ mod tests {
     #[test]
     fn every_ranked_team_is_read_as_written() {
         for kernel in [RowKernel::Softmax, RowKernel::RmsNorm, RowKernel::LayerNorm] {
-            for (rows, cols) in [(1, 100), (8192, 4096), (512, 32_768), (3, 65_536)] {
+            for (rows, cols) in [(1, 100), (8192, 4096), (512, 32_768), (3, 20_000)] {
                 let shape = RowsShape { rows, cols, kernel };
                 let ranked = shape.ranked(20);
                 assert_eq!(ranked[0], shape.usual(20));

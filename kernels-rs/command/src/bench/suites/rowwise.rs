@@ -9,9 +9,20 @@ use kernel_dsl::{Float, GenericArgument};
 use kernels_rs::rowwise::{CrossEntropy, GroupNorm, Norm, Softmax};
 use kernels_rs::sampling::Sample;
 
-/// Rows and columns: many rows, long rows, short rows, and one row.
-const SHAPES: [[usize; 2]; 8] =
-    [[4096, 4096], [32768, 4096], [2048, 32768], [1024, 65536], [8192, 1024], [65536, 256], [32768, 4095], [1, 4096]];
+/// Rows and columns: many rows, long rows, rows of a vocabulary, short rows, and one row.
+const SHAPES: [[usize; 2]; 11] = [
+    [4096, 4096],
+    [32768, 4096],
+    [2048, 32768],
+    [1024, 65536],
+    [512, 151_936],
+    [64, 151_936],
+    [1, 151_936],
+    [8192, 1024],
+    [65536, 256],
+    [32768, 4095],
+    [1, 4096],
+];
 
 /// Target duration of one measurement, long enough to hide launch overhead and clock resolution,
 /// and the maximum number of launches.
