@@ -147,8 +147,9 @@ fn all_cases(
     let (Some(team), &[element, weights, ..]) = (team, scalars(instance).as_slice()) else { return Vec::new() };
     let shapes =
         team.shapes(random).into_iter().map(|[rows, cols]| [rows, if whole { cols.min(team.kept) } else { cols }]);
-    // More parts of a row than a warp has lanes.
-    let parts = (team.shared && team.kept <= 4096).then_some([2, 40 * team.kept + team.wide]);
+    // Whole parts only, and more parts of a row than a warp has lanes.
+    let parts = [[1, 2 * team.kept], [2, 40 * team.kept + team.wide]];
+    let parts = parts.into_iter().filter(|_| team.shared && team.kept <= 4096);
     let shapes = shapes.chain(parts).map(|shape| (shape, false));
     let far = [2, (team.kept / 2 + 5 + if team.shared { 2 * team.kept } else { 0 }).next_multiple_of(team.wide)];
     let all = shapes.chain([(far, true)]).collect::<Vec<_>>().into_iter().enumerate().map(|(i, (shape, far))| {

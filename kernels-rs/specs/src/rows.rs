@@ -112,7 +112,17 @@ fn divided_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     let mut all = cases_of(instance, random, team);
     if team.kept <= 4096 {
         // More parts than a warp has lanes.
-        all.push(ordinary(random, instance, team, (1, [2, 40 * team.kept + team.wide])));
+        let shape @ [_, cols] = [2, 40 * team.kept + team.wide];
+        all.push(ordinary(random, instance, team, (1, shape)));
+        // The largest elements are in part 32, which is the second of a lane, and in part 31.
+        let large = |i: usize| i % cols / team.kept == 32 - i / cols && i % cols % team.kept < 16;
+        let x: Vec<_> = (0..2 * cols).map(|i| if large(i) { 60.0 } else { -60.0f32 }).collect();
+        let (x, y) = (values(instance, &x, shape), rows_of(random, stored(instance), shape, team, 0));
+        all.push(case("values of 60 in parts 32 and 31 among −60".into(), random, instance, team, 1.0, x, y));
+        let shape = [1, team.kept + team.wide];
+        let x = values(instance, &vec![f32::NEG_INFINITY; shape[1]], shape);
+        let y = rows_of(random, stored(instance), shape, team, 0);
+        all.push(case("two parts of −∞".into(), random, instance, team, 1.0, x, y));
     }
     for case in &mut all {
         let &[rows, cols] = case.inputs[1].extents() else { continue };

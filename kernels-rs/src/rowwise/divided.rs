@@ -1,8 +1,8 @@
 //! Rows that several blocks share, because registers of one block cannot hold them.
 //!
-//! A block keeps its part of the row in registers, and publishes two numbers of it, such as its
-//! maximum and its sum. It waits for the numbers of the other parts, and combines all of them in a
-//! fixed order. Each element is read once and written once:
+//! A block keeps its part of the row in registers, and publishes two numbers, such as the part's
+//! maximum and sum. Then the block waits for the numbers of the other parts, and combines all of
+//! them in a fixed order. Each element is read once and written once:
 //!
 //! ```text
 //!   block 0   │ part 0 → registers │ publish │ poll 0 … 3 │ combine │ write part 0 │
