@@ -147,8 +147,6 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
             None => no_f.view_mut([0, 0])?,
         };
         let renamed = renaming_parameters(names);
-        // SAFETY: the launches check all extents against each other, and the kernels' accesses stay
-        // within them.
         if let (None, Some(division)) = (team, Division::of(on.device(), cols, kept_of_divided_norm(fused, wide))) {
             let words = division.words(rows);
             let mut links = on.counters(words)?;
@@ -165,6 +163,8 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
                 y,
                 &mut saved,
             );
+            // SAFETY: the launch checks all extents against each other, and the kernel's accesses
+            // stay within them.
             return unsafe { queue(on, &call, &constants) }.map_err(renamed);
         }
         let team = team.unwrap_or_else(|| Team::of(on.device(), rows, cols, most_kept_of_norm_in_floats::<T>(cols)));
@@ -180,6 +180,7 @@ impl<'a, W: Float + GenericArgument> Norm<'a, W> {
             y,
             &mut saved,
         );
+        // SAFETY: as above.
         unsafe { queue(on, &call, &constants) }.map_err(renamed)
     }
 

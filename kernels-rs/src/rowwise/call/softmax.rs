@@ -134,8 +134,6 @@ impl<'a> Softmax<'a> {
         let (bias, keep) = (self.bias.unwrap_or(&no_bias), self.keep.unwrap_or(&no_keep));
         let constants = [T::CONSTANT, Constant::Bool(self.log), Constant::Bool(masked)].into_iter();
         let division = Division::of(on.device(), cols, kept_of_divided_softmax(masked, wide));
-        // SAFETY: the launches check all extents against each other, and the kernels' accesses stay
-        // within them.
         if let (None, Some(division)) = (team, division) {
             let words = division.words(rows);
             let mut links = on.counters(words)?;
@@ -150,11 +148,14 @@ impl<'a> Softmax<'a> {
                 &mut links,
                 y,
             );
+            // SAFETY: the launch checks all extents against each other, and the kernel's accesses
+            // stay within them.
             return unsafe { queue(on, &call, &constants) };
         }
         let team = team.unwrap_or_else(|| Team::of(on.device(), rows, cols, most_kept_of_softmax(masked)));
         let constants: Vec<_> = constants.chain(team.constants(wide)).collect();
         let call = softmax_rows::<T, false, false, 32, 8, 1, 8, 8>::call(self.scale, x, bias, keep, self.queries, y);
+        // SAFETY: as above.
         unsafe { queue(on, &call, &constants) }
     }
 }
