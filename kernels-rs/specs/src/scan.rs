@@ -1,5 +1,6 @@
 //! Specs of `scan_rows`, `scan_linked`.
 
+use super::rows::cleared;
 use super::stored::{self, numbers, scalars};
 use super::{TINY, gamma};
 use kernel_dsl::compiler::Scalar;
@@ -62,7 +63,7 @@ fn linked_cases(instance: &Instance, random: &mut Random) -> Vec<Case> {
     }
     for case in &mut all {
         let &[rows, cols] = case.inputs[0].extents() else { continue };
-        let words = 1 + 2 * rows * (cols.div_ceil(tile) + cols.div_ceil(tile * group));
+        let words = rows * (1 + 2 * (cols.div_ceil(tile) + cols.div_ceil(tile * group)));
         case.inputs.insert(1, Input::view(&vec![0u64; words], [words]));
     }
     all
@@ -91,9 +92,9 @@ fn reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
     vec![sums(instance, inputs, 1)]
 }
 
-/// Computes the sums, and accepts any contents of `links`, which is scratch memory.
+/// Computes the sums, and accepts words of 0 only.
 fn linked_reference(instance: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    vec![Expected::unchecked(1), sums(instance, inputs, 2)]
+    vec![cleared(inputs, 1), sums(instance, inputs, 2)]
 }
 
 /// Returns the error bound for n numbers with the sum `size` of absolute values; integers are

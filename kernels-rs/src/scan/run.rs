@@ -7,7 +7,6 @@ use crate::axes::{pieces_are_contiguous, pieces_are_contiguous_mut};
 use crate::dispatch::dispatch;
 use crate::operand::ArrayOperand;
 use crate::parts::{blocks, chunk};
-use crate::permute::fill;
 use crate::queue::LibraryCall;
 use kernel_dsl::GenericArgument;
 use runtime::{BufferView, BufferViewMut, Error};
@@ -93,10 +92,9 @@ fn scan<T: ScanSum + GenericArgument, const INCLUSIVE: bool>(
             unsafe { scan_rows::<T, INCLUSIVE, V>::launch_unchecked(&LibraryCall(on), x, y) });
     }
     let tiles = n.div_ceil(tile);
-    let words = 1 + 2 * rows * (tiles + tiles.div_ceil(GROUP));
-    let mut links = on.scratch::<u64>(words)?;
-    fill(on, 0u64, links.view_mut([words])?.strided())?;
-    let links = &mut links.view_mut([words])?;
+    let words = rows * (1 + 2 * (tiles + tiles.div_ceil(GROUP)));
+    let mut links = on.counters(words)?;
+    let links = &mut links.words(words)?;
     dispatch!(let V: usize = if four { 4 } else { 1 }, of [1, 4]; let PIECES: usize = pieces, of [8, 4];
         // SAFETY: as for `scan_rows`.
         unsafe { scan_linked::<T, INCLUSIVE, V, GROUP, PIECES, { 1024 * PIECES }>::launch_unchecked(&LibraryCall(on), x, links, y) })
