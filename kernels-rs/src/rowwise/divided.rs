@@ -58,7 +58,8 @@ pub fn exchange<const L: usize>(
     for i in rolled((thread::x()..2 * parts).step_by(L)) {
         let mut word = 0u64;
         for _ in rolled(0..MAX_POLLS) {
-            word = links.load_relaxed(i);
+            // Loads poll faster, and delay the words of other blocks.
+            word = links.fetch_or(i, 0);
             if word >= PUBLISHED {
                 break;
             }
