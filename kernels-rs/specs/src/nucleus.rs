@@ -191,10 +191,12 @@ fn sums_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
         // The sums that other parts have added before.
         let before: Vec<u64> = (0..rows * LEVELS).map(|i| (i as u64 % 3) << 33).collect();
         inputs.push(Input::view(&before, [rows, LEVELS]));
+        inputs.push(Input::view(&vec![9u64; rows * parts * LEVELS], [rows, parts, LEVELS]));
         Case::new(format!("{logits:?}, {rows} × {cols} in {parts} at {t}"), inputs)
     };
     [
         (Logits::Drawn, 1.0, [2, 2600, 1]),
+        (Logits::Drawn, 2.0, [2, 2600, 3]),
         (Logits::Drawn, 0.05, [1, 1500, 2]),
         (Logits::Drawn, 1.0, [1, 601, 601]),
         (Logits::Wide, 1.0, [1, 1100, 1]),
@@ -214,23 +216,35 @@ fn sums_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
 /// the exponential, and is rounded to an integer.
 fn sums_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
     let (x, t, mut sums) = (inputs[0].values(), temperature(inputs, 2), inputs[6].values());
+    let &[rows, parts, _] = inputs[7].extents() else { return Vec::new() };
     let cols = inputs[0].extents()[1];
     let mut bounds = vec![0.0; sums.len()];
-    for (row, x) in x.chunks(cols.max(1)).enumerate() {
-        for token in tokens_of(x, t) {
-            let p = token.p * f64::from(UNIT);
-            let level = token.level as usize;
-            sums[row * LEVELS + level] += p.floor();
-            bounds[row * LEVELS + level] += p * 3e-6 + 1.0;
-            if is_ambiguous_level(token.level) {
-                let near = token.level.round() as usize;
-                for level in [near - 1, near.min(LEVELS - 1)] {
-                    bounds[row * LEVELS + level] += p;
+    let (mut of_parts, mut bounds_of_parts) = (Vec::new(), Vec::new());
+    for row in 0..rows {
+        let tokens = tokens_of(&x[row * cols..][..cols], t);
+        for part in 0..parts {
+            let (mut own, mut bound) = (vec![0.0; LEVELS], vec![0.0; LEVELS]);
+            for token in &tokens[columns(part, parts, cols)] {
+                let p = token.p * f64::from(UNIT);
+                let level = token.level as usize;
+                own[level] += p.floor();
+                bound[level] += p * 3e-6 + 1.0;
+                if is_ambiguous_level(token.level) {
+                    let near = token.level.round() as usize;
+                    for level in [near - 1, near.min(LEVELS - 1)] {
+                        bound[level] += p;
+                    }
                 }
             }
+            for level in 0..LEVELS {
+                sums[row * LEVELS + level] += own[level];
+                bounds[row * LEVELS + level] += bound[level];
+            }
+            of_parts.extend(own);
+            bounds_of_parts.extend(bound);
         }
     }
-    vec![Expected::new(6, sums, Bound::Each(bounds))]
+    vec![Expected::new(6, sums, Bound::Each(bounds)), Expected::new(7, of_parts, Bound::Each(bounds_of_parts))]
 }
 
 fn tokens_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
@@ -238,6 +252,8 @@ fn tokens_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
     for (logits, t, top_p, extents, longest) in [
         (Logits::Drawn, 1.0, 0.9, [2, 2600, 1], 64),
         (Logits::Drawn, 0.25, 0.5, [1, 1500, 2], 64),
+        // More columns of a thread than a word has bits.
+        (Logits::Drawn, 1.0, 0.9, [1, 17_000, 1], 256),
         (Logits::Wide, 1.0, 0.99, [1, 1100, 1], 8),
         (Logits::Wide, 30.0, 0.7, [1, 700, 3], 64),
         (Logits::Equal, 1.0, 0.5, [1, 1030, 1], 16),
@@ -254,7 +270,6 @@ fn tokens_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
             let sums: Vec<u64> = x.chunks(cols).flat_map(|x| summed(x, t).0).collect();
             let mut inputs = common(&x, t, extents);
             inputs.extend([Input::scalar(part), Input::view(&sums, [rows, LEVELS])]);
-            inputs.push(Input::view(&vec![3u64; rows * parts], [rows, parts]));
             inputs.push(Input::view(&vec![3u32; rows * parts], [rows, parts]));
             inputs.push(Input::view(&vec![u32::MAX - 1; rows * parts * longest], [rows, parts, longest]));
             if selected(&inputs).is_some() {
@@ -285,9 +300,9 @@ fn tokens_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
         for _ in 0..1000 {
             let mut inputs = common(&logits.draw(random, 600), 1.0, [1, 600, 1]);
             inputs.extend([Input::scalar(part), Input::view(&sums, [1, LEVELS])]);
-            inputs.extend([Input::view(&[3u64], [1, 1]), Input::view(&[3u32], [1, 1])]);
+            inputs.push(Input::view(&[3u32], [1, 1]));
             inputs.push(Input::view(&[u32::MAX - 1; 64], [1, 1, 64]));
-            if selected(&inputs).is_some_and(|(_, _, counts, _)| counts != [0]) {
+            if selected(&inputs).is_some_and(|(counts, _)| counts != [0]) {
                 all.push(Case::new(format!("{logits:?}, whole {n}"), inputs));
                 break;
             }
@@ -296,16 +311,13 @@ fn tokens_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
     all
 }
 
-/// The sums, their bounds, the counts and the lists of [`level_tokens`].
-type NucleusSelection = (Vec<f64>, Vec<f64>, Vec<u32>, Vec<u32>);
-
-/// Returns what the kernel selects, or nothing if rounding decides it.
-fn selected(inputs: &[Input]) -> Option<NucleusSelection> {
+/// Returns the counts and lists of [`level_tokens`], or nothing if rounding decides them.
+fn selected(inputs: &[Input]) -> Option<(Vec<u32>, Vec<u32>)> {
     let (x, t, top_p) = (inputs[0].values(), temperature(inputs, 2), inputs[6].value() as u32);
-    let (sums, mut listed) = (inputs[7].to_vec::<u64>(), inputs[10].to_vec::<u32>());
-    let &[rows, parts, longest] = inputs[10].extents() else { return None };
+    let (sums, mut listed) = (inputs[7].to_vec::<u64>(), inputs[9].to_vec::<u32>());
+    let &[rows, parts, longest] = inputs[9].extents() else { return None };
     let cols = inputs[0].extents()[1];
-    let (mut above, mut bounds, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+    let mut counts = Vec::new();
     for row in 0..rows {
         let x = &x[row * cols..][..cols];
         let cut = cut_level(&sums[row * LEVELS..][..LEVELS], top_p, x.contains(&f64::INFINITY));
@@ -315,26 +327,22 @@ fn selected(inputs: &[Input]) -> Option<NucleusSelection> {
         }
         for part in 0..parts {
             let columns = columns(part, parts, cols);
-            let p = tokens[columns.clone()].iter().filter(|token| (token.level as usize) < cut);
-            let p: Vec<f64> = p.map(|token| token.p * f64::from(UNIT)).collect();
-            above.push(p.iter().map(|p| p.floor()).sum());
-            bounds.push(p.iter().map(|p| p * 3e-6 + 1.0).sum());
             let first = columns.start;
             let mut own: Vec<usize> = columns.filter(|i| tokens[*i].level as usize == cut).collect();
             counts.push(own.len() as u32);
-            // The tokens of a thread follow each other.
-            own.sort_by_key(|i| ((i - first) % LEVELS, *i));
+            // The tokens of a thread follow each other, in chunks of 32 columns for each thread.
+            own.sort_by_key(|i| ((i - first) / (32 * LEVELS), (i - first) % LEVELS, *i));
             for (at, i) in own.iter().take(longest).enumerate() {
                 listed[(row * parts + part) * longest + at] = *i as u32;
             }
         }
     }
-    Some((above, bounds, counts, listed))
+    Some((counts, listed))
 }
 
 fn tokens_reference(_: &Instance, inputs: &[Input]) -> Vec<Expected> {
-    let Some((above, bounds, counts, listed)) = selected(inputs) else { return Vec::new() };
-    vec![Expected::new(8, above, Bound::Each(bounds)), Expected::exact(9, counts), Expected::exact(10, listed)]
+    let Some((counts, listed)) = selected(inputs) else { return Vec::new() };
+    vec![Expected::exact(8, counts), Expected::exact(9, listed)]
 }
 
 fn draw_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
@@ -355,14 +363,17 @@ fn draw_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
         (Logits::Extreme, 1.0, 0.55, [1, 40, 1], 64, true),
         (Logits::Drawn, 1.0, 0.5, [0, 5, 1], 1, true),
         // Parts in all warps, some of them empty, and tokens of the level in many.
-        (Logits::Drawn, 1.0, 0.9, [1, 1500, 1000], 4, false),
-        (Logits::Drawn, 3.0, 0.6, [1, 2500, 1000], 2, false),
+        (Logits::Drawn, 1.0, 0.9, [1, 1500, 500], 4, false),
+        (Logits::Drawn, 3.0, 0.6, [1, 2500, 511], 2, false),
         (Logits::Drawn, 1.0, 0.5, [1, 90, 60], 2, true),
         (Logits::Equal, 1.0, 0.501, [1, 90, 61], 1, true),
         (Logits::Equal, 1.0, 0.501, [1, 90, 61], 2, true),
         (Logits::Equal, 1.0, 0.7, [1, 1010, 1], 4, true),
         (Logits::Equal, 1.0, 0.9, [1, 1500, 40], 32, true),
         (Logits::Equal, 1.0, 0.3, [1, 1500, 40], 64, true),
+        // More tokens of the level than a block keeps, and as many.
+        (Logits::Equal, 1.0, 0.4, [1, 2049, 1], 4096, true),
+        (Logits::Equal, 1.0, 0.4, [1, 2048, 2], 1024, true),
         // Several tokens above the level in a thread.
         (Logits::Drawn, 1.0, 0.9, [1, 5000, 1], 64, false),
         (Logits::Drawn, 0.5, 0.95, [1, 9000, 1], 64, false),
@@ -373,7 +384,7 @@ fn draw_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
             let x = logits.draw(random, rows * cols);
             let part = (top_p * 2f64.powi(32)) as u32;
             let mut inputs = common(&x, t, extents);
-            let (mut sums, mut above, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+            let (mut sums, mut of_parts, mut counts) = (Vec::new(), Vec::new(), Vec::new());
             let mut listed = vec![u32::MAX; rows * parts * longest];
             for (row, x) in x.chunks(cols).enumerate() {
                 let (of_row, tokens) = summed(x, t);
@@ -381,7 +392,9 @@ fn draw_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
                 for part in 0..parts {
                     let own = |i: &usize| tokens[*i].1 == cut;
                     let columns = columns(part, parts, cols);
-                    above.push(tokens[columns.clone()].iter().filter(|token| token.1 < cut).map(|token| token.0).sum());
+                    let mut own_sums = vec![0u64; LEVELS];
+                    tokens[columns.clone()].iter().for_each(|(p, level)| own_sums[*level] += p);
+                    of_parts.extend(own_sums);
                     counts.push(columns.clone().filter(own).count() as u32);
                     for (at, i) in columns.filter(own).take(longest).enumerate() {
                         listed[(row * parts + part) * longest + at] = i as u32;
@@ -390,7 +403,7 @@ fn draw_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
                 sums.extend(of_row);
             }
             inputs.extend([Input::scalar(part), Input::view(&sums, [rows, LEVELS])]);
-            inputs.push(Input::view::<u64, 2>(&above, [rows, parts]));
+            inputs.push(Input::view::<u64, 3>(&of_parts, [rows, parts, LEVELS]));
             inputs.push(Input::view(&counts, [rows, parts]));
             inputs.push(Input::view(&listed, [rows, parts, longest]));
             inputs.extend(Input::value_of(random_stream(random)));
@@ -439,8 +452,9 @@ fn drawn(inputs: &[Input]) -> (Vec<u32>, bool, f64) {
         if tokens.iter().any(|token| is_ambiguous_level(token.level) && (token.level - cut as f64).abs() < 1.5) {
             margin = 0.0;
         }
-        // Tokens above the level by column, then those of the level by rank.
+        // Tokens above the level by level and column, then those of the level by rank.
         let mut all: Vec<usize> = (0..cols).filter(|i| (tokens[*i].level as usize) < cut).collect();
+        all.sort_by_key(|i| tokens[*i].level as usize);
         let above = all.len();
         all.extend(ranked.iter().filter(|i| tokens[**i].level as usize == cut));
         let [high, low, ..] = words(stream, row, u32::MAX);
@@ -453,6 +467,10 @@ fn drawn(inputs: &[Input]) -> (Vec<u32>, bool, f64) {
                 of_level = at >= above;
             }
             before += tokens[*i].p;
+        }
+        let near = |other: &ReferenceToken| (other.level - tokens[token].level.floor() - 0.5).abs() < 1.5;
+        if tokens.iter().any(|other| is_ambiguous_level(other.level) && near(other)) {
+            margin = 0.0;
         }
         drawn.push(token as u32);
     }

@@ -202,14 +202,15 @@ impl Sample {
         let [rows, cols] = logits.extents();
         // At most as many blocks as run at once: the last of a few more would run alone.
         let places = 4 * on.device().facts().multiprocessors as usize;
-        let parts = (places / rows.max(1)).min(cols.div_ceil(MIN_LEVEL_COLUMNS)).clamp(1, 1024);
+        let parts = (places / rows.max(1)).min(cols.div_ceil(MIN_LEVEL_COLUMNS)).clamp(1, LEVELS);
         // The length of a list: several times the mean number of level tokens in a part.
         let longest =
             (LISTED_TOKENS / parts).next_power_of_two().clamp(64, LISTED_TOKENS).min(cols.next_power_of_two());
         let (of_parts, of_sums, of_lists) = ([rows, parts], [rows, LEVELS], [rows, parts, longest]);
+        let by_parts = [rows, parts, LEVELS];
         let mut ends = on.scratch::<Ends>(rows * parts)?;
         let mut sums = on.scratch::<u64>(rows * LEVELS)?;
-        let mut above = on.scratch::<u64>(rows * parts)?;
+        let mut sums_of_parts = on.scratch::<u64>(rows * parts * LEVELS)?;
         let mut counts = on.scratch::<u32>(rows * parts)?;
         let mut listed = on.scratch::<u32>(rows * parts * longest)?;
         let on = &LibraryCall(on);
@@ -223,7 +224,15 @@ impl Sample {
                 &mut sums.view_mut(of_sums)?,
             )?;
             let ends = ends.view(of_parts)?;
-            level_sums::<T>::launch_unchecked(on, logits, ends, temperature, unit, &mut sums.view_mut(of_sums)?)?;
+            level_sums::<T>::launch_unchecked(
+                on,
+                logits,
+                ends,
+                temperature,
+                unit,
+                &mut sums.view_mut(of_sums)?,
+                &mut sums_of_parts.view_mut(by_parts)?,
+            )?;
             let sums = sums.view(of_sums)?;
             level_tokens::<T>::launch_unchecked(
                 on,
@@ -233,11 +242,10 @@ impl Sample {
                 unit,
                 part,
                 sums,
-                &mut above.view_mut(of_parts)?,
                 &mut counts.view_mut(of_parts)?,
                 &mut listed.view_mut(of_lists)?,
             )?;
-            let (above, counts, listed) = (above.view(of_parts)?, counts.view(of_parts)?, listed.view(of_lists)?);
+            let (counts, listed) = (counts.view(of_parts)?, listed.view(of_lists)?);
             draw_likely::<T>::launch_unchecked(
                 on,
                 logits,
@@ -246,7 +254,7 @@ impl Sample {
                 unit,
                 part,
                 sums,
-                above,
+                sums_of_parts.view(by_parts)?,
                 counts,
                 listed,
                 stream,

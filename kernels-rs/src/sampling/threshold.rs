@@ -42,66 +42,63 @@ pub struct Measure {
     pub unit: f32,
 }
 
-/// Returns the probability of a logit relative to the largest, in units; 0 for a NaN.
+/// Returns the difference of a logit from the largest, divided by the temperature.
 ///
 /// Logits are scaled before they are subtracted, so that differences are finite if the temperature
 /// is large.
 #[device]
+pub fn distance(x: f32, of: Measure) -> f32 {
+    x.mul_add(of.temperature.scale, -of.scaled) * of.temperature.inverse
+}
+
+/// Returns the probability of a logit with a [`distance`] from the largest, relative to that of the
+/// largest, in units; a NaN for a NaN.
+#[device]
+pub fn units_below(x: f32, below: f32, of: Measure) -> f32 {
+    let e = if x == of.top { 1.0 } else { math::exp(below) };
+    e * of.unit
+}
+
+/// Returns the probability of a logit relative to the largest, in units; 0 for a NaN.
+#[device]
 pub fn weight(x: f32, of: Measure) -> u64 {
-    let below = x.mul_add(of.temperature.scale, -of.scaled);
-    let e = if x == of.top { 1.0 } else { math::exp(below * of.temperature.inverse) };
-    (e * of.unit) as u64
+    units_below(x, distance(x, of), of) as u64
 }
 
 #[device]
 mod candidates {
+    use super::rank;
+    use kernel_dsl::prelude::*;
+
     /// The tokens of a row among which a threshold is searched.
     pub trait Candidates: Copy {
         /// Returns the number of places, at least the number of candidates.
-        fn places(&self) -> usize;
-        /// Returns the column of the token at a place; `u32::MAX` for none.
-        fn column(&self, place: usize) -> u32;
-        /// Returns whether the token of a rank is a candidate.
-        fn includes(&self, rank: u64) -> bool;
+        fn places(self) -> usize;
+        /// Returns the rank of the candidate at a place; 0 for none.
+        fn rank(self, place: usize) -> u64;
     }
 
     /// The tokens with at least a rank.
     #[derive(Clone, Copy)]
-    pub struct Above {
-        /// The number of tokens.
-        pub tokens: usize,
+    pub struct Above<T: Float> {
+        /// The logits of the row.
+        pub row: View<T, 1>,
         /// The least rank.
         pub floor: u64,
     }
 
-    impl Candidates for Above {
-        fn places(&self) -> usize {
-            self.tokens
+    impl<T: Float> Candidates for Above<T> {
+        fn places(self) -> usize {
+            self.row.len()
         }
-        fn column(&self, place: usize) -> u32 {
-            place as u32
-        }
-        fn includes(&self, rank: u64) -> bool {
-            rank >= self.floor
+        fn rank(self, place: usize) -> u64 {
+            let own = rank(self.row[place].to_f32(), place);
+            if own >= self.floor { own } else { 0 }
         }
     }
 }
 
 pub use candidates::*;
-
-/// Returns the rank of the candidate at a place; 0 for none.
-#[device]
-pub fn candidate<T: Float, C: Candidates>(row: View<T, 1>, of: C, place: usize) -> u64 {
-    let column = of.column(place);
-    let mut own = 0u64;
-    if column != u32::MAX {
-        own = rank(row[column as usize].to_f32(), column as usize);
-        if !of.includes(own) {
-            own = 0;
-        }
-    }
-    own
-}
 
 /// A digit of ranks at which a search ended.
 #[device]
@@ -120,8 +117,7 @@ pub struct ReachedDigit {
 /// `need`, which must not be 0. All ranks have the upper bits `prefix`, all but the lower `bits`.
 /// The search ends with a barrier.
 #[device]
-pub fn find_digit<T: Float, C: Candidates, const WEIGHED: bool>(
-    row: View<T, 1>,
+pub fn find_digit<C: Candidates, const WEIGHED: bool>(
     candidates: C,
     need: u64,
     of: Measure,
@@ -145,8 +141,8 @@ pub fn find_digit<T: Float, C: Candidates, const WEIGHED: bool>(
             }
         }
         block::sync();
-        for i in (t..candidates.places()).step_by(THREADS) {
-            let key = candidate::<T, C>(row, candidates, i);
+        for i in block::stride(candidates.places()) {
+            let key = candidates.rank(i);
             if key != 0 && (bits == 64 || key >> bits == prefix) {
                 let digit = ((key >> shift) as u32 & ((1 << (bits - shift)) - 1)) as usize;
                 counts.fetch_add(digit, 1);
@@ -219,7 +215,7 @@ pub fn sample_likely<T: Float>(
     let mut of = Measure { top: 0.0, scaled: 0.0, temperature, unit };
     let mut floor = 0u64;
     if k > 0 {
-        let reached = find_digit::<T, Above, false>(of_row, Above { tokens: of_row.len(), floor }, k as u64, of, 0, 64);
+        let reached = find_digit::<Above<T>, false>(Above { row: of_row, floor }, k as u64, of, 0, 64);
         floor = reached.prefix << reached.bits;
     }
     if top_p > 0 {
@@ -239,14 +235,8 @@ pub fn sample_likely<T: Float>(
         let total = block::sum(own);
         // If a row has only NaNs, no token is kept.
         if total > 0 {
-            let reached = find_digit::<T, Above, true>(
-                of_row,
-                Above { tokens: of_row.len(), floor },
-                ceil_fraction(total, top_p),
-                of,
-                0,
-                64,
-            );
+            let need = ceil_fraction(total, top_p);
+            let reached = find_digit::<Above<T>, true>(Above { row: of_row, floor }, need, of, 0, 64);
             // If a whole digit is needed, only its elements from the floor on are kept.
             floor = (reached.prefix << reached.bits).max(floor);
         }
