@@ -38,14 +38,18 @@ pub struct MemoryPlan {
     pub sequences: u64,
     /// The number of tokens of a prompt that pass the layers at once.
     pub chunk_size: u64,
+    /// The maximum number of drafts in a step, as in
+    /// [`SessionOptions`](crate::engine::SessionOptions).
+    pub drafts: u64,
     /// The format of keys and values.
     pub cache: CacheFormat,
 }
 
 impl Default for MemoryPlan {
-    /// Returns one sequence of 4,096 tokens, with prompts in chunks of 512 and a cache of F16.
+    /// Returns one sequence of 4,096 tokens, with prompts in chunks of 512, no drafts and a cache
+    /// of F16.
     fn default() -> MemoryPlan {
-        MemoryPlan { tokens: 4096, sequences: 1, chunk_size: 512, cache: CacheFormat::F16 }
+        MemoryPlan { tokens: 4096, sequences: 1, chunk_size: 512, drafts: 0, cache: CacheFormat::F16 }
     }
 }
 

@@ -312,3 +312,19 @@ fn options_without_effect_are_refused() {
         }
     }
 }
+
+/// Compares the memory for drafts with that for sequences: steps of both have 8 tokens.
+#[test]
+fn drafts_need_memory() {
+    let file = small_chat_model("fit-drafts", 120, true);
+    let needs = |options: &[&str]| {
+        let (code, output, error) = run(&[&["fit", file.to_str().unwrap(), "--json"], options].concat());
+        assert_eq!(code, Some(0), "{error}");
+        serde_json::from_str::<serde_json::Value>(&output).unwrap()["needs"].clone()
+    };
+    assert_eq!(needs(&["--drafts", "7"]), needs(&["--sequences", "8"]));
+    assert_eq!(needs(&["--drafts", "3", "--sequences", "8"]), needs(&["--sequences", "8"]));
+    assert_ne!(needs(&["--drafts", "7"]), needs(&[]));
+    let (_, output, _) = run(&["fit", file.to_str().unwrap(), "--drafts", "7"]);
+    assert!(output.contains("prompts in chunks of 512 tokens\ndrafts in a step: 7\n"), "{output}");
+}

@@ -40,9 +40,10 @@ impl Configuration {
     /// | queries and output of attention, of a prompt | 2·heads·head |
     ///
     /// The tokens are those of a chunk, and of the graphs of steps: one graph each for 1, 2, 4, …
-    /// sequences, up to all of them. Experts have further rows, up to whole groups of rows, and
-    /// in a graph each layer has separate memory for them. Logits have 4·vocabulary bytes for each
-    /// token of a graph, and for the prompt.
+    /// tokens. The widest graph has a token for each sequence, and for a token and all its drafts.
+    /// Experts have further rows, up to whole groups of rows, and in a graph each layer has
+    /// separate memory for them. Logits have 4·vocabulary bytes for each token of a graph, and for
+    /// the prompt.
     ///
     /// Memory of library calls that depends on the device is not counted, such as partial sums of
     /// products.
@@ -120,11 +121,11 @@ impl Configuration {
     /// Estimates the bytes of a device that has `layers` layers.
     fn device_memory(&self, plan: MemoryPlan, weights: u64, layers: usize, has_logits: bool) -> MemoryNeeds {
         let prompt = StepMemory::prompt_bytes(self, plan.cache, plan.chunk_size.min(plan.tokens));
-        let widest = plan.sequences.clamp(1, 1 << 32).next_power_of_two();
+        let widest = plan.sequences.max(plan.drafts.saturating_add(1)).clamp(1, 1 << 32).next_power_of_two();
         let widths = (0..=widest.ilog2()).map(|i| 1 << i);
         let graphs =
             widths.map(|width| StepMemory::graph_bytes(self, layers.max(1), width)).fold(0, u64::saturating_add);
-        // The graphs for 1, 2, 4, … sequences have 2·widest − 1 tokens, and the prompt has one.
+        // The graphs for 1, 2, 4, … tokens have 2·widest − 1 tokens, and the prompt has one.
         let logits = if has_logits { (4 * self.vocabulary as u64).saturating_mul(2 * widest) } else { 0 };
         let cache_per_token = layers as u64 * self.cache_of_layer(plan.cache);
         MemoryNeeds {

@@ -16,18 +16,20 @@ use std::path::PathBuf;
 /// a batch, and for a prompt in one chunk. The estimate does not count partial sums of products.
 #[test]
 fn activations_are_estimated() {
-    for (architecture, quantized, cache, sequences) in [
-        ("qwen3", false, CacheFormat::F32, 1),
-        ("llama", true, CacheFormat::F16, 8),
-        ("qwen2", true, CacheFormat::Q8_0, 1),
-        ("qwen3moe", true, CacheFormat::F16, 1),
+    for (architecture, quantized, cache, sequences, drafts) in [
+        ("qwen3", false, CacheFormat::F32, 1, 0),
+        ("llama", true, CacheFormat::F16, 8, 0),
+        ("llama", true, CacheFormat::F16, 1, 15),
+        ("qwen2", true, CacheFormat::Q8_0, 1, 0),
+        ("qwen3moe", true, CacheFormat::F16, 1, 0),
     ] {
         let device = Device::cpu();
         device.set_checks(Checks::Values);
-        let model = Model::load(&device, &small(&format!("estimate-{architecture}"), architecture, quantized)).unwrap();
+        let file = small(&format!("estimate-{architecture}"), architecture, quantized);
+        let model = Model::load(&device, &file).unwrap();
         let tokens: Vec<u32> = (0..256).map(|i| i * 7 % TOKENS as u32).collect();
         let loaded = device.memory();
-        let options = SessionOptions { context_size: 256, chunk_size: 256, cache, ..SessionOptions::default() };
+        let options = SessionOptions { context_size: 256, chunk_size: 256, cache, drafts, ..SessionOptions::default() };
         let mut batch = model.batch(options, sequences).unwrap();
         batch.set(0, &tokens).unwrap();
         while !batch.prefill(0).unwrap() {}
@@ -37,13 +39,17 @@ fn activations_are_estimated() {
             "{architecture}: loading takes {} bytes, the prompt {peak}",
             loaded.peak_in_use
         );
-        let plan = MemoryPlan { tokens: 256 * sequences as u64, sequences: sequences as u64, chunk_size: 256, cache };
+        let [all_sequences, drafts] = [sequences, drafts].map(|count| count as u64);
+        let plan = MemoryPlan { tokens: 256 * all_sequences, sequences: all_sequences, chunk_size: 256, drafts, cache };
         let needs = model.configuration.memory(plan, loaded.in_use);
         let found = (peak - loaded.in_use - needs.cache) as f64 / needs.activations as f64;
-        println!("{architecture}, {sequences} sequences: {found} of the estimate of {} bytes", needs.activations);
+        println!(
+            "{architecture}, {sequences} sequences, {drafts} drafts: {found} of the estimate of {} bytes",
+            needs.activations
+        );
         assert!(
             (0.9..1.1).contains(&found),
-            "{architecture}, {sequences} sequences: {found} of {} bytes",
+            "{architecture}, {sequences} sequences, {drafts} drafts: {found} of {} bytes",
             needs.activations
         );
         assert_eq!(needs.total(), loaded.in_use + needs.cache + needs.activations);

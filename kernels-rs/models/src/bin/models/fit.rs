@@ -60,11 +60,14 @@ pub fn fit(
         let needs: Vec<_> = needs.iter().map(MemoryByDevice::as_json).collect();
         return Ok(format!("{:#}\n", json!({ "plan": plan, "free": free, "needs": needs })));
     }
-    let MemoryPlan { tokens, sequences, chunk_size, .. } = plan;
+    let MemoryPlan { tokens, sequences, chunk_size, drafts, .. } = plan;
     let mut out = String::new();
     let _ = writeln!(out, "{}", truncated(checkpoint.file(), LINE_WIDTH));
     let _ =
         writeln!(out, "a cache of {tokens} tokens, sequences: {sequences}, prompts in chunks of {chunk_size} tokens");
+    if drafts > 0 {
+        let _ = writeln!(out, "drafts in a step: {drafts}");
+    }
     for (device, free) in split.devices.iter().zip(&free) {
         // The memory of a GPU that this machine lacks is unknown.
         let _ = writeln!(out, "free on device {device}: {}", free.map_or("unknown".to_owned(), format_bytes));

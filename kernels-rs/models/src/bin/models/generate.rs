@@ -49,7 +49,8 @@ impl GenerateOptions {
     /// makes a session with the context size of the options.
     fn session(&self, file: &Path) -> Result<Session, Error> {
         self.sampling.check()?;
-        let model = self.run.load(&self.image_options.open(file)?, [1, self.context.planned_size()])?;
+        let model =
+            self.run.load(&self.image_options.open(file)?, [1, self.context.planned_size()], self.drafts.drafts)?;
         let context_size = self.context.size_for(&model);
         model.session(SessionOptions { drafts: self.drafts.drafts, ..self.run.session(context_size) })
     }

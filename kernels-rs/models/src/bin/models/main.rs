@@ -186,6 +186,8 @@ enum ModelsCommand {
         #[arg(long, default_value_t = MemoryPlan::default().chunk_size, value_parser = count::<u64, 1, { u64::MAX }>)]
         chunk_size: u64,
         #[command(flatten)]
+        drafts: options::DraftOptions,
+        #[command(flatten)]
         split: options::SplitOptions,
         /// Prints JSON.
         #[arg(long)]
@@ -229,10 +231,10 @@ fn run(command: ModelsCommand) -> Result<ExitCode, Error> {
         ModelsCommand::Tokenize { file, text, parse_special, add_special, json } => {
             tokenize::tokenize(&file, &text, Encoding { parse_special, add_special }, json)
         }
-        ModelsCommand::Fit { file, mmproj, tokens, sequences, chunk_size, split, json } => fit::fit(
+        ModelsCommand::Fit { file, mmproj, tokens, sequences, chunk_size, drafts, split, json } => fit::fit(
             &file,
             mmproj.as_deref(),
-            MemoryPlan { tokens, sequences, chunk_size, ..MemoryPlan::default() },
+            MemoryPlan { tokens, sequences, chunk_size, drafts: drafts.drafts as u64, ..MemoryPlan::default() },
             &split,
             json,
         ),

@@ -37,7 +37,7 @@ pub fn perplexity(
         let source = std::io::Error::new(std::io::ErrorKind::InvalidData, problem);
         Error::Io { action: "read", path: text.to_owned(), source }
     })?;
-    let model = options.load(&checkpoint, [1, window])?;
+    let model = options.load(&checkpoint, [1, window], 0)?;
     let tokens = model.tokenizer.encode(&content, Encoding::default())?;
     let window = window.min(model.configuration.context_length.max(2));
     let mut session = model.session(options.session(window))?;
@@ -75,7 +75,7 @@ pub fn compare(
     wants_json: bool,
 ) -> Result<String, Error> {
     let logits = |file: &Path| {
-        let model = options.load(&Checkpoint::open(file)?, [1, length])?;
+        let model = options.load(&Checkpoint::open(file)?, [1, length], 0)?;
         let vocabulary = model.configuration.vocabulary;
         let mut session = model.session(options.session(length))?;
         let logits_of_sequence = |sequence: usize| {
@@ -236,7 +236,7 @@ pub fn bench(file: &Path, bench: &BenchWorkload, options: &RunOptions, wants_jso
     let BenchWorkload { prompt, generate, sequences, drafts, .. } = *bench;
     let context_size = |depth: usize| depth.saturating_add(prompt).saturating_add(generate).saturating_add(3);
     let deepest = bench.depths.iter().copied().max().unwrap_or(0);
-    let model = options.load(&checkpoint, [sequences, context_size(deepest)])?;
+    let model = options.load(&checkpoint, [sequences, context_size(deepest)], drafts)?;
     let weight_bytes = checkpoint.weight_bytes_per_step(&model.configuration)? as f64;
     let copy_bandwidth = copy_bandwidth(&model.device)?;
     let progress = bar("{bar:30} {pos} of {len} tokens, {eta} left");

@@ -248,9 +248,14 @@ impl RunOptions {
         }])
     }
 
-    /// Loads a model for `sequences` sequences of up to `context_size` tokens. At a terminal, a bar
-    /// shows the progress.
-    pub fn load(&self, checkpoint: &Checkpoint, [sequences, context_size]: [usize; 2]) -> Result<Model, Error> {
+    /// Loads a model for `sequences` sequences of up to `context_size` tokens, and steps of up to
+    /// `drafts` drafts. At a terminal, a bar shows the progress.
+    pub fn load(
+        &self,
+        checkpoint: &Checkpoint,
+        [sequences, context_size]: [usize; 2],
+        drafts: usize,
+    ) -> Result<Model, Error> {
         let devices = self.devices()?;
         for device in &devices {
             device.set_checks(match self.checks {
@@ -263,6 +268,7 @@ impl RunOptions {
         let plan = MemoryPlan {
             tokens: sequences.saturating_mul(context_size as u64),
             sequences,
+            drafts: drafts as u64,
             cache,
             ..MemoryPlan::default()
         };

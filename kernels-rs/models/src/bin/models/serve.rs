@@ -139,7 +139,8 @@ pub fn serve(file: &Path, options: &ServeOptions) -> Result<(), Error> {
     let listener = std::net::TcpListener::bind((options.host, options.port));
     let listener = listener.map_err(network_error("listen at", address.clone()))?;
     listener.set_nonblocking(true).map_err(network_error("listen at", address.clone()))?;
-    let model = options.run.load(&options.images.open(file)?, [options.sequences, options.context.planned_size()])?;
+    let sizes = [options.sequences, options.context.planned_size()];
+    let model = options.run.load(&options.images.open(file)?, sizes, options.drafts.drafts)?;
     let context_size = options.context.size_for(&model);
     let session = SessionOptions { drafts: options.drafts.drafts, ..options.run.session(context_size) };
     let batch = model.batch(session, options.sequences)?;
