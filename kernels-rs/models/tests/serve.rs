@@ -501,6 +501,31 @@ fn a_client_that_leaves_frees_its_sequence() {
     assert_eq!(events(&text).last().unwrap()["choices"][0]["finish_reason"], "length");
 }
 
+/// Disconnects a client whose request waits, while another answer is running.
+#[test]
+fn a_client_that_leaves_frees_its_place_in_the_queue() {
+    let file = small_chat_model("serve-leaves-queue", 100_000, false);
+    let options = ["--sequences", "1", "--queue", "1", "--ctx-size", "20000"];
+    let server = Server::start(&file, &options);
+    let mut running = first_event(&server, 19_000);
+    assert!(chunk(&mut running).contains("content"));
+    let mut body = request("a", 2);
+    body["stream"] = json!(true);
+    for _ in 0..3 {
+        // The place is free at the first attempt, or soon after the client before has left.
+        let waiting = (0..).find_map(|attempt| {
+            assert!(attempt < 100, "the place stays taken");
+            let mut stream = server.send("POST", "/v1/completions", &body.to_string());
+            let (status, _) = head(&mut stream);
+            if status != 200 {
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+            (status == 200).then_some(stream)
+        });
+        drop(waiting);
+    }
+}
+
 /// Sends requests while one of two sequences is free, and the queue has no place.
 #[test]
 fn free_sequences_need_no_queue() {

@@ -2,7 +2,7 @@
 //!
 //! Each round of the loop takes jobs while sequences are free. The round then computes a chunk of
 //! one prompt, and passes the last tokens of all other sequences through the model together. If a
-//! client has disconnected, the next round frees its sequence.
+//! client has disconnected, the next round frees its sequence, or its place in the queue.
 
 use crate::output::write_message;
 use models::Result;
@@ -168,13 +168,16 @@ pub fn start(batch: Batch, queue_size: usize, is_stopping: Arc<AtomicBool>) -> (
         thread: Arc::downgrade(&running),
         is_stopping: is_stopping.clone(),
     };
-    let worker = Worker { batch, active: Vec::new(), free: VecDeque::new(), is_stopping, _running: running };
+    let (waiting, free) = (VecDeque::new(), VecDeque::new());
+    let worker = Worker { batch, waiting, active: Vec::new(), free, is_stopping, _running: running };
     (std::thread::spawn(move || worker.run(&receiver)), queue)
 }
 
 /// The state of the thread.
 struct Worker {
     batch: Batch,
+    /// Jobs without a sequence, in the order of their requests.
+    waiting: VecDeque<Job>,
     active: Vec<ActiveJob>,
     /// Sequences without a job, in the order in which their jobs ended.
     free: VecDeque<usize>,
@@ -188,17 +191,19 @@ impl Worker {
     fn run(mut self, jobs: &Receiver<Job>) {
         self.free.extend(0..self.batch.sequences());
         loop {
-            if self.active.is_empty() {
+            if self.active.is_empty() && self.waiting.is_empty() {
                 match jobs.recv() {
-                    Ok(job) => self.begin(job),
+                    Ok(job) => self.waiting.push_back(job),
                     Err(_) => return,
                 }
             }
-            while !self.free.is_empty() {
-                match jobs.try_recv() {
-                    Ok(job) => self.begin(job),
-                    Err(_) => break,
-                }
+            self.waiting.extend(jobs.try_iter());
+            // Clients that have left take no place in the queue.
+            self.waiting.retain(|job| !job.events.is_closed());
+            while !self.free.is_empty()
+                && let Some(job) = self.waiting.pop_front()
+            {
+                self.begin(job);
             }
             if self.is_stopping.load(Ordering::Relaxed) {
                 self.end(|_| Some(JobEnd::ServerStopping));
@@ -214,9 +219,6 @@ impl Worker {
 
     /// Starts a job in the free sequence that can reuse the most tokens of its prompt.
     fn begin(&mut self, mut job: Job) {
-        if job.events.is_closed() {
-            return;
-        }
         let common = |sequence: &usize| self.batch.reusable_tokens(*sequence, &job.prompt).unwrap_or(0);
         // Among equal sequences, the one whose job ended first is taken.
         let best = (0..self.free.len()).rev().max_by_key(|i| common(&self.free[*i]));
