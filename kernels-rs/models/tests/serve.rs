@@ -467,6 +467,23 @@ fn clients_get_what_they_get_alone() {
     assert_eq!(separate[0], alone(&file, "Once upon a time", 10, true).0);
 }
 
+/// Sends equal requests without a seed at once. Each draws other tokens.
+#[test]
+fn requests_at_once_have_different_seeds() {
+    let file = small_chat_model("serve-seeds", 120, false);
+    let server = Server::start(&file, &["--sequences", "8"]);
+    let body = json!({ "model": "small", "prompt": "Once upon a time", "max_tokens": 12 });
+    let mut texts: Vec<String> = std::thread::scope(|scope| {
+        let ask =
+            |_| scope.spawn(|| post(&server.address, "/v1/completions", &body).1["choices"][0]["text"].to_string());
+        let asked: Vec<_> = (0..8).map(ask).collect();
+        asked.into_iter().map(|asked| asked.join().unwrap()).collect()
+    });
+    texts.sort();
+    texts.dedup();
+    assert_eq!(texts.len(), 8, "{texts:?}");
+}
+
 /// Sends a request, and reads the first event of the answer. The event comes when the request is in
 /// the queue.
 fn first_event(server: &Server, tokens: usize) -> BufReader<TcpStream> {

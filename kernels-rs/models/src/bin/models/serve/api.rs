@@ -32,11 +32,13 @@ pub struct ServerState {
     /// When the server began, in seconds since 1970.
     pub(super) created: u64,
     /// The number of the next answer.
-    pub(super) next_answer: AtomicU64,
+    next_answer: AtomicU64,
+    /// The number of the next request without a seed.
+    next_seed: AtomicU64,
 }
 
 /// Returns the seconds since 1970.
-pub(super) fn now() -> u64 {
+fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
@@ -49,7 +51,13 @@ impl ServerState {
         context_size: usize,
         jobs: JobQueue,
     ) -> ServerState {
-        ServerState { model, processor, name, context_size, jobs, created: now(), next_answer: AtomicU64::new(0) }
+        let [next_answer, next_seed] = [0, 0].map(AtomicU64::new);
+        ServerState { model, processor, name, context_size, jobs, created: now(), next_answer, next_seed }
+    }
+
+    /// Returns another seed for each request, also for requests that come at once.
+    pub(super) fn new_seed(&self) -> u64 {
+        self.next_seed.fetch_add(1, Ordering::Relaxed) ^ (now() << 20)
     }
 
     /// Returns OpenAI's object that describes the model.

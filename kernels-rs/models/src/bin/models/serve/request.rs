@@ -5,14 +5,13 @@
 //! refused with the name of the field.
 
 use super::answer::AnswerKind;
-use super::api::{RefusedRequest, ServerState, check_model_name, now};
+use super::api::{RefusedRequest, ServerState, check_model_name};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use models::engine::{Generation, Prompt, Sampling};
 use models::image::Image;
 use models::template::{ContentPart, Conversation, Message, MessageContent};
 use serde_json::{Map, Value, json};
-use std::sync::atomic::Ordering;
 
 /// A valid request.
 pub(super) struct CompletionRequest {
@@ -112,7 +111,7 @@ impl RequestFields {
                 .convert_field("seed", "a whole number from -2^63 to 2^64 - 1", None, |value| {
                     Some(Some(value.as_u64().or_else(|| Some(value.as_i64()? as u64))?))
                 })?
-                .unwrap_or_else(|| server.next_answer.load(Ordering::Relaxed) ^ (now() << 20)),
+                .unwrap_or_else(|| server.new_seed()),
             temperature: self.number("temperature", 1.0, 0.0, 2.0)?,
             top_k: self.count("top_k", 0)?,
             // The sampler rejects 0. The smallest positive number also keeps only the likeliest
