@@ -429,6 +429,7 @@ fn wrong_requests_are_refused() {
         ("GET", "/v1/completions", "", 405),
         ("GET", "/v2", "", 404),
         ("GET", "/v1/models/other", "", 404),
+        ("GET", "/v1/models/%ff", "", 400),
     ] {
         let (found, body) = answer(server.send(method, path, body));
         let error: Value = serde_json::from_str(&body).unwrap();

@@ -5,7 +5,7 @@ use super::request::RequestFields;
 use super::worker::{AnswerEvent, JobQueue, QueueRefusal};
 use axum::Json;
 use axum::Router;
-use axum::extract::rejection::JsonRejection;
+use axum::extract::rejection::{JsonRejection, PathRejection};
 use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -157,7 +157,11 @@ async fn models(State(server): SharedServer) -> Json<Value> {
     Json(json!({ "object": "list", "data": [server.description()] }))
 }
 
-async fn model(State(server): SharedServer, Path(name): Path<String>) -> Result<Json<Value>, RefusedRequest> {
+async fn model(
+    State(server): SharedServer,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<Value>, RefusedRequest> {
+    let Path(name) = name.map_err(|refused| RefusedRequest::new(refused.status(), refused.body_text()))?;
     check_model_name(&server, &name)?;
     Ok(Json(server.description()))
 }
