@@ -328,3 +328,17 @@ fn drafts_need_memory() {
     let (_, output, _) = run(&["fit", file.to_str().unwrap(), "--drafts", "7"]);
     assert!(output.contains("prompts in chunks of 512 tokens\ndrafts in a step: 7\n"), "{output}");
 }
+
+#[test]
+fn a_bench_beyond_every_cache_is_refused() {
+    let file = small_chat_model("large-bench", 120, true);
+    let most = u64::MAX.to_string();
+    for options in [&["--depth", &most][..], &["--prompt", &most], &["--generate", &most], &["--depth", "4294967295"]] {
+        let (code, output, error) = run(&[&["bench", file.to_str().unwrap(), "--device", "cpu"], options].concat());
+        assert_eq!((code, output.as_str()), (Some(1), ""), "{options:?}: {error}");
+        assert!(
+            error.starts_with("error: a batch, options: expected fewer than 2³² − 1 tokens"),
+            "{options:?}: {error}"
+        );
+    }
+}

@@ -240,8 +240,9 @@ pub fn bench(file: &Path, bench: &BenchWorkload, options: &RunOptions, wants_jso
     let weight_bytes = checkpoint.weight_bytes_per_step(&model.configuration)? as f64;
     let copy_bandwidth = copy_bandwidth(&model.device)?;
     let progress = bar("{bar:30} {pos} of {len} tokens, {eta} left");
-    let run_tokens = |depth: &usize| (sequences * (depth + prompt) + generate) as u64;
-    progress.set_length(bench.depths.iter().map(run_tokens).sum());
+    // The limit of the context size is checked later, so the numbers may be large.
+    let run_tokens = |depth: &usize| depth.saturating_add(prompt).saturating_mul(sequences).saturating_add(generate);
+    progress.set_length(bench.depths.iter().map(run_tokens).fold(0, usize::saturating_add) as u64);
     // Warm up: the first prompt compiles kernels.
     let session = |depth: usize| SessionOptions { drafts, ..options.session(context_size(depth)) };
     if !model.device.is_cpu() {
