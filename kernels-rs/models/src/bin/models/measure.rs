@@ -20,6 +20,18 @@ fn mean_and_error(numbers: &[f32]) -> (f64, f64) {
     (mean, (squares / (n - 1.0).max(1.0) / n).sqrt())
 }
 
+/// Rejects numbers that are not finite, which say nothing about a model.
+fn check_finite(action: &'static str, file: &Path, what: &str, numbers: &[f32]) -> Result<(), Error> {
+    match numbers.iter().find(|number| !number.is_finite()) {
+        None => Ok(()),
+        Some(number) => {
+            let file = file.display();
+            let problem = format!("found {number} among the {what} of `{file}`: the weights may be damaged");
+            Err(Error::Tokens { action, problem })
+        }
+    }
+}
+
 /// Returns the perplexity of a text file: exp of the mean of −ln p over its tokens, where p is a
 /// token's probability. Windows of `window` tokens do not overlap, and the first token of each does
 /// not count.
@@ -53,6 +65,7 @@ pub fn perplexity(
         let problem = format!("`{}` has {} tokens; expected 2 or more", text.display(), tokens.len());
         return Err(Error::Tokens { action: "compute a perplexity", problem });
     }
+    check_finite("compute a perplexity", file, "losses", &losses)?;
     let (loss, error) = mean_and_error(&losses);
     let (perplexity, error) = (loss.exp(), loss.exp() * error);
     if wants_json {
@@ -81,7 +94,9 @@ pub fn compare(
         let logits_of_sequence = |sequence: usize| {
             let tokens: Vec<u32> = (0..length).map(|i| ((i + sequence * length) * 7919 % vocabulary) as u32).collect();
             session.set(&tokens)?;
-            session.logits()
+            let logits = session.logits()?;
+            check_finite("compare models", file, "logits", &logits)?;
+            Ok(logits)
         };
         (0..sequences).map(logits_of_sequence).collect::<Result<Vec<Vec<f32>>, Error>>()
     };
@@ -96,7 +111,11 @@ pub fn compare(
         let top = pairs().fold(0.0f64, |top, (_, b)| top.max(b.abs()));
         largest = pairs().fold(largest, |largest, (a, b)| largest.max((a - b).abs() / top));
         squares = pairs().fold(squares, |[error, all], (a, b)| [error + (a - b) * (a - b), all + b * b]);
-        let log_sum = |logits: &[f32]| logits.iter().map(|x| f64::from(*x).exp()).sum::<f64>().ln();
+        // The largest logit is subtracted, because exp(710) is no number.
+        let log_sum = |logits: &[f32]| {
+            let largest = logits.iter().fold(f64::NEG_INFINITY, |largest, x| largest.max(f64::from(*x)));
+            largest + logits.iter().map(|x| (f64::from(*x) - largest).exp()).sum::<f64>().ln()
+        };
         let (found_log_sum, expected_log_sum) = (log_sum(found), log_sum(expected));
         divergence += pairs()
             .map(|(a, b)| (b - expected_log_sum).exp() * (b - expected_log_sum - a + found_log_sum))
