@@ -190,8 +190,8 @@ fn values_may_begin_with_a_hyphen() {
     assert_eq!(run_with_input(&arguments, b"Hi\n").0, Some(0));
     // The range of the temperature has no negative numbers.
     let (code, _, error) = run(&[&["generate", file, "--prompt", "a", "--temperature", "-1"][..], &cpu].concat());
-    assert_eq!(code, Some(1));
-    assert!(error.contains("temperature: expected 0 or more, found -1"), "{error}");
+    assert_eq!(code, Some(2));
+    assert!(error.contains("'--temperature <TEMPERATURE>': expected 0 or more, found -1"), "{error}");
 }
 
 #[test]
@@ -211,14 +211,25 @@ fn images_need_a_vision_tower() {
 /// Gives options that are wrong with a file that does not exist: the options are checked first.
 #[test]
 fn options_are_checked_before_the_model_is_read() {
-    for option in ["--temperature=nan", "--top-p=0", "--min-p=1.5", "--repetition-penalty=0", "--presence-penalty=inf"]
-    {
-        let name = option.trim_start_matches('-').split('=').next().unwrap();
-        for command in [&["generate", "absent.gguf", "--prompt", "a"][..], &["chat", "absent.gguf"]] {
-            let (code, output, error) = run(&[command, &[option]].concat());
-            assert_eq!((code, output.as_str()), (Some(1), ""), "{option}");
-            assert!(error.starts_with(&format!("error: sampling, {name}: expected ")), "{option}: {error}");
-        }
+    let (generate, chat) = (["generate", "absent.gguf", "--prompt", "a"], ["chat", "absent.gguf"]);
+    let sampling = [
+        "--temperature=nan",
+        "--temperature=warm",
+        "--top-p=0",
+        "--min-p=1.5",
+        "--repetition-penalty=0",
+        "--frequency-penalty=nan",
+        "--presence-penalty=inf",
+    ];
+    let sampling = sampling.iter().flat_map(|option| [(&generate[..], *option), (&chat, option)]);
+    let quantize = ["quantize", "absent.gguf", "absent-Q9.gguf"];
+    let formats = ["--format=Q9", "--embedding-format=IQ1_S"].map(|option| (&quantize[..], option));
+    for (command, option) in sampling.chain(formats) {
+        let (code, output, error) = run(&[command, &[option]].concat());
+        assert_eq!((code, output.as_str()), (Some(2), ""), "{option}");
+        let (name, value) = option.split_once('=').unwrap();
+        assert!(error.starts_with(&format!("error: invalid value '{value}' for '{name} <")), "{option}: {error}");
+        assert!(error.contains("': expected ") || error.contains("; supported: F32, F16, "), "{option}: {error}");
     }
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();

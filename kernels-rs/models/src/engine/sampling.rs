@@ -1,10 +1,56 @@
 //! Sampling of the next token from logits: penalties, min-p, temperature, top-k and top-p.
 
 use crate::error::{Error, Result};
+use clap::builder::TypedValueParser;
 use kernel_dsl::prelude::*;
 use kernels_rs::Queue;
 use kernels_rs::sampling::Sample;
 use runtime::{BufferViewMut, Device, DeviceBuffer};
+use std::ffi::OsStr;
+
+/// The values that a parameter of sampling may have. On a command line, the range reads the value
+/// of an option.
+#[derive(Clone, Copy)]
+struct ParameterRange {
+    contains: fn(f32) -> bool,
+    /// A description of the values, for messages.
+    expected: &'static str,
+}
+
+const TEMPERATURE: ParameterRange = ParameterRange { contains: |x| x >= 0.0, expected: "0 or more" };
+const TOP_P: ParameterRange = ParameterRange { contains: |x| x > 0.0, expected: "a number above 0" };
+const MIN_P: ParameterRange = ParameterRange { contains: |x| (0.0..=1.0).contains(&x), expected: "0 to 1" };
+const REPETITION_PENALTY: ParameterRange = TOP_P;
+const FREQUENCY_PENALTY: ParameterRange = ParameterRange { contains: f32::is_finite, expected: "a finite number" };
+const PRESENCE_PENALTY: ParameterRange = FREQUENCY_PENALTY;
+
+impl ParameterRange {
+    /// Rejects a value outside the range.
+    fn check(self, value: f32) -> std::result::Result<(), String> {
+        match (self.contains)(value) {
+            true => Ok(()),
+            false => Err(format!("expected {}, found {value}", self.expected)),
+        }
+    }
+}
+
+impl TypedValueParser for ParameterRange {
+    type Value = f32;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> std::result::Result<f32, clap::Error> {
+        let range = *self;
+        let read = move |text: &str| {
+            let number = text.parse::<f32>().map_err(|_| format!("expected {}", range.expected))?;
+            range.check(number).map(|()| number)
+        };
+        read.parse_ref(command, argument, value)
+    }
+}
 
 /// The parameters by which tokens are drawn. Penalties come first, then min-p, temperature, top-k
 /// and top-p. A program can flatten the parameters into its arguments.
@@ -14,29 +60,29 @@ pub struct Sampling {
     #[arg(long, default_value_t = Sampling::default().seed)]
     pub seed: u64,
     /// The divisor of logits, 0 or more. 0 always gives the likeliest token.
-    #[arg(long, allow_negative_numbers = true, default_value_t = Sampling::default().temperature)]
+    #[arg(long, allow_negative_numbers = true, default_value_t = Sampling::default().temperature, value_parser = TEMPERATURE)]
     pub temperature: f32,
     /// The number of likeliest tokens from which a token is drawn; 0 for all.
     #[arg(long, default_value_t = Sampling::default().top_k)]
     pub top_k: usize,
     /// The limit of nucleus sampling, above 0 (Holtzman and others, 2020). A token is drawn from
     /// the fewest likeliest tokens whose probabilities reach this sum; 1 keeps all tokens.
-    #[arg(long, allow_negative_numbers = true, default_value_t = Sampling::default().top_p)]
+    #[arg(long, allow_negative_numbers = true, default_value_t = Sampling::default().top_p, value_parser = TOP_P)]
     pub top_p: f32,
     /// The least probability of a token that can be drawn, as a fraction of the largest
     /// probability; 0 for all tokens.
-    #[arg(long, allow_negative_numbers = true, default_value_t = Sampling::default().min_p)]
+    #[arg(long, allow_negative_numbers = true, default_value_t = Sampling::default().min_p, value_parser = MIN_P)]
     pub min_p: f32,
     /// The number by which positive logits of tokens in the sequence are divided, and negative ones
     /// multiplied (Keskar and others, 2019); 1 for none.
-    #[arg(long, allow_negative_numbers = true, default_value_t = Sampling::default().repetition_penalty)]
+    #[arg(long, allow_negative_numbers = true, default_value_t = Sampling::default().repetition_penalty, value_parser = REPETITION_PENALTY)]
     pub repetition_penalty: f32,
     /// The number that is subtracted from a token's logit for each time that the token was
     /// generated.
-    #[arg(long, allow_negative_numbers = true, default_value_t = Sampling::default().frequency_penalty)]
+    #[arg(long, allow_negative_numbers = true, default_value_t = Sampling::default().frequency_penalty, value_parser = FREQUENCY_PENALTY)]
     pub frequency_penalty: f32,
     /// The number that is subtracted from a token's logit if the token was generated.
-    #[arg(long, allow_negative_numbers = true, default_value_t = Sampling::default().presence_penalty)]
+    #[arg(long, allow_negative_numbers = true, default_value_t = Sampling::default().presence_penalty, value_parser = PRESENCE_PENALTY)]
     pub presence_penalty: f32,
 }
 
@@ -62,17 +108,18 @@ impl Sampling {
     /// # Errors
     /// If a number is outside its range.
     pub fn check(&self) -> Result<()> {
-        let number = |name: &str, value: f32, is_right: bool, expected: &str| match is_right {
-            true => Ok(()),
-            false => Err(Error::field("sampling", name, format!("expected {expected}, found {value}"))),
-        };
         let Sampling { temperature, top_p, min_p, repetition_penalty, frequency_penalty, presence_penalty, .. } = *self;
-        number("temperature", temperature, temperature >= 0.0, "0 or more")?;
-        number("top-p", top_p, top_p > 0.0, "a number above 0")?;
-        number("min-p", min_p, (0.0..=1.0).contains(&min_p), "0 to 1")?;
-        number("repetition-penalty", repetition_penalty, repetition_penalty > 0.0, "a number above 0")?;
-        number("frequency-penalty", frequency_penalty, frequency_penalty.is_finite(), "a finite number")?;
-        number("presence-penalty", presence_penalty, presence_penalty.is_finite(), "a finite number")
+        for (name, value, range) in [
+            ("temperature", temperature, TEMPERATURE),
+            ("top-p", top_p, TOP_P),
+            ("min-p", min_p, MIN_P),
+            ("repetition-penalty", repetition_penalty, REPETITION_PENALTY),
+            ("frequency-penalty", frequency_penalty, FREQUENCY_PENALTY),
+            ("presence-penalty", presence_penalty, PRESENCE_PENALTY),
+        ] {
+            range.check(value).map_err(|problem| Error::field("sampling", name, problem))?;
+        }
+        Ok(())
     }
 
     /// Tells whether logits depend on earlier tokens.

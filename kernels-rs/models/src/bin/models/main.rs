@@ -17,7 +17,9 @@ use crate::output::{write_message, write_output};
 use crate::table::LINE_WIDTH;
 use clap::{Parser, Subcommand};
 use models::Error;
+use models::file::TensorFormat;
 use models::memory::MemoryPlan;
+use models::quantize::{TargetFormats, target_format};
 use models::tokenizer::Encoding;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -131,11 +133,11 @@ enum ModelsCommand {
         /// file is complete, its name ends in .part. Ctrl-C removes that file.
         to: PathBuf,
         /// The format of the matrices of layers: Q4_0, Q4_K, Q8_0, F16 and others.
-        #[arg(long, default_value = "Q8_0")]
-        format: String,
+        #[arg(long, default_value = "Q8_0", value_parser = target_format)]
+        format: TensorFormat,
         /// The format of the embedding and of the output matrix.
-        #[arg(long, default_value = "Q8_0")]
-        embedding_format: String,
+        #[arg(long, default_value = "Q8_0", value_parser = target_format)]
+        embedding_format: TensorFormat,
         /// Prints JSON.
         #[arg(long)]
         json: bool,
@@ -225,7 +227,7 @@ fn run(command: ModelsCommand) -> Result<ExitCode, Error> {
             measure::bench(&file, &workload, &options, json)
         }
         ModelsCommand::Quantize { file, to, format, embedding_format, json } => {
-            quantize::quantize(&file, &to, [&format, &embedding_format], json)
+            quantize::quantize(&file, &to, TargetFormats { layers: format, embedding: embedding_format }, json)
         }
         ModelsCommand::Inspect { file, json } => inspect::inspect(&file, json),
         ModelsCommand::Tokenize { file, text, parse_special, add_special, json } => {

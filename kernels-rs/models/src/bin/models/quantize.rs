@@ -25,11 +25,8 @@ fn remove_if_interrupted(unfinished: PathBuf, is_written: Arc<AtomicBool>) {
     }
 }
 
-/// Writes a file whose matrices have other formats, and returns a table of the changes. `formats`
-/// are the names of the formats of layers and of the embedding.
-pub fn quantize(file: &Path, to: &Path, formats: [&str; 2], wants_json: bool) -> Result<String, models::Error> {
-    let [layers, embedding] = formats.map(quantize::target_format);
-    let formats = TargetFormats { layers: layers?, embedding: embedding? };
+/// Writes a file whose matrices have other formats, and returns a table of the changes.
+pub fn quantize(file: &Path, to: &Path, formats: TargetFormats, wants_json: bool) -> Result<String, models::Error> {
     let checkpoint = Checkpoint::open(file)?;
     let Files::Gguf(gguf) = checkpoint.files() else {
         let (file, field) = (checkpoint.file().to_owned(), "file".to_owned());
