@@ -95,6 +95,8 @@ fn numbers_outside_their_ranges_are_refused() {
     let (compare, bench) = (["compare", "absent.gguf", "absent.gguf"], ["bench", "absent.gguf"]);
     for (command, option, wrong, expected) in [
         (&generate[..], "--max-tokens", "0", "1 or more"),
+        (&generate, "--max-tokens", "-1", "1 or more"),
+        (&generate, "--seed", "-1", "for '--seed <SEED>'"),
         (&generate, "--ctx-size", "1", "2 or more"),
         (&generate, "--drafts", "16", "from 0 to 15"),
         (&chat, "--max-tokens", "0", "1 or more"),
@@ -108,6 +110,8 @@ fn numbers_outside_their_ranges_are_refused() {
         (&bench, "--prompt", "0", "1 or more"),
         (&bench, "--generate", "0", "1 or more"),
         (&bench, "--sequences", "0", "from 1 to 16"),
+        (&bench, "--depth", "-1", "for '--depth <DEPTHS>'"),
+        (&serve, "--port", "-1", "0..=65535"),
         (&fit, "--tokens", "0", "1 or more"),
         (&fit, "--sequences", "17", "from 1 to 16"),
         (&fit, "--chunk-size", "0", "1 or more"),
@@ -381,5 +385,14 @@ fn damaged_weights_have_no_figures() {
                 "{arguments:?}: {error}"
             );
         }
+    }
+}
+
+/// Gives `--cache` the names that `fit` prints, and those of the documentation.
+#[test]
+fn formats_of_the_cache_may_have_capitals() {
+    for (format, expected) in [("Q8_0", 1), ("q8_0", 1), ("F16", 1), ("f32", 1), ("Q4_0", 2)] {
+        let (code, _, error) = run(&["bench", "absent.gguf", "--cache", format]);
+        assert_eq!((code, error.contains("absent.gguf")), (Some(expected), expected == 1), "{format}: {error}");
     }
 }

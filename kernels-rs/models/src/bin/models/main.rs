@@ -15,7 +15,7 @@ mod tokenize;
 use crate::options::{MAX_SEQUENCES, count};
 use crate::output::{write_message, write_output};
 use crate::table::LINE_WIDTH;
-use clap::{Parser, Subcommand};
+use clap::{Arg, CommandFactory, FromArgMatches, Parser, Subcommand};
 use models::Error;
 use models::file::TensorFormat;
 use models::memory::MemoryPlan;
@@ -197,8 +197,19 @@ enum ModelsCommand {
     },
 }
 
+/// Reads the arguments, or ends the program with a message.
+fn arguments() -> ModelsArguments {
+    // A negative number after an option is the value of this option, which may be refused.
+    let with_numbers = |argument: Arg| match argument.get_action().takes_values() && !argument.is_positional() {
+        true => argument.allow_negative_numbers(true),
+        false => argument,
+    };
+    let command = ModelsArguments::command().mut_subcommands(|command| command.mut_args(with_numbers));
+    ModelsArguments::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+}
+
 fn main() -> ExitCode {
-    match run(ModelsArguments::parse().command) {
+    match run(arguments().command) {
         Ok(code) => code,
         Err(error) => {
             write_message(format_args!("error: {error}"));

@@ -156,7 +156,7 @@ pub struct RunOptions {
     #[arg(long, value_enum, default_value_t = CheckLevel::Values)]
     checks: CheckLevel,
     /// The format of keys and values in the cache.
-    #[arg(long, value_enum, default_value_t = CacheOption::F16)]
+    #[arg(long, value_enum, ignore_case = true, default_value_t = CacheOption::F16)]
     cache: CacheOption,
     /// Computes without approximations, at a lower speed. With quantized weights, all devices then
     /// give equal tokens, except for prompts with images.
