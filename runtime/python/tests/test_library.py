@@ -602,6 +602,57 @@ def test_what_is_no_array_is_rejected(given):
             call(given)
 
 
+def test_other_operands_that_are_no_arrays_are_named():
+    x, listed = normal(2, 4), [[1.0]]
+    for name, operand, call in [
+        ("matmul", "other", lambda: kernels_rs.matmul(x, listed)),
+        ("linear", "weight", lambda: kernels_rs.linear(x, listed)),
+        ("cross_entropy", "target", lambda: kernels_rs.cross_entropy(x, [1, 2])),
+        ("softmax", "out", lambda: kernels_rs.softmax(x, out=listed)),
+        ("swiglu", "out", lambda: kernels_rs.swiglu(x, x, out=listed)),
+        ("attention", "value", lambda: kernels_rs.attention(x, x, listed)),
+        ("attention", "lengths", lambda: kernels_rs.attention(normal(1, 1, 2, 4), x, x, lengths=3)),
+        ("decode", "lengths", lambda: kernels_rs.decode(x, x, x, [1])),
+        ("rotary", "positions", lambda: kernels_rs.rotary(normal(2, 1, 4), [0, 1])),
+    ]:
+        given = "int" if operand == "lengths" and name == "attention" else "list"
+        with pytest.raises(TypeError, match=f"{name} takes an array as `{operand}`, given {given}"):
+            call()
+    with pytest.raises(TypeError, match="attention takes an array as `value`, given NoneType"):
+        kernels_rs.attention(x, x, None)
+
+
+def test_arrays_with_too_few_axes_are_named(to, device):
+    x, none = to(normal(2, 32)), kernels_rs.array(np.array(1, np.float32), device)
+    for name, call in [
+        ("swiglu", lambda: kernels_rs.swiglu(none)),
+        ("geglu", lambda: kernels_rs.geglu(none)),
+        ("rms_norm", lambda: kernels_rs.rms_norm(none, 1)),
+        ("rotary", lambda: kernels_rs.rotary(none, np.array([0]))),
+    ]:
+        with pytest.raises(ValueError, match=rf"{name} takes arrays with more axes, given the shapes `\w+` \(\)"):
+            call()
+    with pytest.raises(ValueError, match=r"embedding takes arrays with more axes, .* `input` \(1,\), `weight` \(2,\)"):
+        kernels_rs.embedding(np.array([0]), normal(2))
+    for call in [lambda: kernels_rs.linear(none, x), lambda: kernels_rs.QuantizedLinear(x)(none)]:
+        with pytest.raises(ValueError, match=r"takes an input with one axis or more, given an array of the shape \(\)"):
+            call()
+    with pytest.raises(TypeError, match="QuantizedLinear takes an array, given list"):
+        kernels_rs.QuantizedLinear(x)([1.0])
+
+
+def test_numbers_that_no_kernel_takes_are_named():
+    x = normal(2, 4)
+    for option, call in [
+        ("causal = -1", lambda: kernels_rs.softmax(x, causal=-1)),
+        ("top_k = -1", lambda: kernels_rs.sample(x, seed=1, top_k=-1)),
+        ("seed = -1", lambda: kernels_rs.sample(x, seed=-1)),
+        ("offset = 18446744073709551616", lambda: kernels_rs.sample(x, seed=1, offset=2**64)),
+    ]:
+        with pytest.raises(ValueError, match=rf"^{option}: expected a number from 0 to 2\*\*64 - 1$"):
+            call()
+
+
 def test_options_that_do_not_exist_are_rejected(to):
     x = to(normal(2, 4))
     for call in [kernels_rs.gelu, kernels_rs.geglu]:

@@ -54,12 +54,53 @@ def _with_operator(function):
                 return getattr(operators, name)(*arguments, strict=strict, **options)
         elif arguments or operand in named:
             _operand(name, input)
-        return function(*arguments, **named)
+        return _called(name, function, arguments, named)
 
     signature = inspect.signature(function)
     strict = inspect.Parameter("strict", inspect.Parameter.KEYWORD_ONLY, default=False)
     routed.__signature__ = signature.replace(parameters=[*signature.parameters.values(), strict])
     return routed
+
+
+def _called(name, function, arguments, named):
+    """Calls a function for arrays. Explains errors of Python that operands of a wrong type or rank cause.
+
+    Operands are looked at only after such an error, so that a valid call costs nothing more.
+    """
+    try:
+        return function(*arguments, **named)
+    except (AttributeError, IndexError, OverflowError) as error:
+        explained = _explained(name, inspect.signature(function), arguments, named, error)
+        if explained is None:
+            raise
+    raise explained
+
+
+# Operands that are arrays. Lengths and offsets of `attention` may also be pairs of arrays.
+_ARRAYS = frozenset(
+    "input other target weight bias residual query key value key_cache value_cache lengths offsets queries pages alibi "
+    "x up positions logits out".split()
+)
+
+
+def _explained(name, signature, arguments, named, error):
+    """Returns an error that names the operand because of which a call failed, or None."""
+    given = signature.bind(*arguments, **named).arguments
+    if isinstance(error, OverflowError):
+        for operand, x in given.items():
+            if isinstance(x, int) and not 0 <= x < 2**64:
+                return ValueError(f"{operand} = {x}: expected a number from 0 to 2**64 - 1")
+        return None
+    arrays = {operand: x for operand, x in given.items() if operand in _ARRAYS}
+    for operand, x in arrays.items():
+        is_absent = x is None and signature.parameters[operand].default is None
+        is_pair = isinstance(x, (tuple, list)) and operand in ("lengths", "offsets") and name == "attention"
+        if not is_absent and not is_pair and not (hasattr(x, "shape") and hasattr(x, "dtype")):
+            return TypeError(f"{name} takes an array as `{operand}`, given {type(x).__name__}")
+    if isinstance(error, IndexError):
+        shapes = [f"`{operand}` {tuple(x.shape)}" for operand, x in arrays.items() if hasattr(x, "shape")]
+        return ValueError(f"{name} takes arrays with more axes, given the shapes {', '.join(shapes)}")
+    return None
 
 
 # Options that are sequences of numbers, and may be arrays of NumPy beside a tensor of PyTorch.
@@ -373,6 +414,8 @@ def _linear(input, weight, bias=None, *, activation=None, residual=None, out=Non
 
 def _rows(x):
     """Returns an array as a matrix. An array that cannot be viewed so is copied."""
+    if not len(x.shape):
+        raise ValueError("a linear layer takes an input with one axis or more, given an array of the shape ()")
     return x if len(x.shape) == 2 else x.reshape(_count(x.shape[:-1]), x.shape[-1])
 
 
@@ -434,6 +477,7 @@ class QuantizedLinear:
             # Operators take no empty tensors: formats whose scales are in `words` have no `halves`.
             if input.numel() and self._planes[1].numel():
                 return operators.quantized_linear(input, self._planes, *self._facts)
+        input = _operand("QuantizedLinear", input)
         out = _out(input, out, tuple(input.shape[:-1]) + (self.shape[0],))
         self.weight.product(_rows(input), _rows_of_out(out), stream)
         return _result(input, out)
