@@ -96,7 +96,10 @@ fn numbers_outside_their_ranges_are_refused() {
     for (command, option, wrong, expected) in [
         (&generate[..], "--max-tokens", "0", "1 or more"),
         (&generate, "--max-tokens", "-1", "1 or more"),
-        (&generate, "--seed", "-1", "for '--seed <SEED>'"),
+        (&generate, "--seed", "-1", "0 or more"),
+        (&generate, "--top-k", "x", "0 or more"),
+        (&serve, "--queue", "-1", "0 or more"),
+        (&serve, "--host", "example.com", "expected an IP address, such as 127.0.0.1 or ::1, or localhost"),
         (&generate, "--ctx-size", "1", "2 or more"),
         (&generate, "--drafts", "16", "from 0 to 15"),
         (&chat, "--max-tokens", "0", "1 or more"),
@@ -110,7 +113,7 @@ fn numbers_outside_their_ranges_are_refused() {
         (&bench, "--prompt", "0", "1 or more"),
         (&bench, "--generate", "0", "1 or more"),
         (&bench, "--sequences", "0", "from 1 to 16"),
-        (&bench, "--depth", "-1", "for '--depth <DEPTHS>'"),
+        (&bench, "--depth", "-1", "0 or more"),
         (&serve, "--port", "-1", "0..=65535"),
         (&fit, "--tokens", "0", "1 or more"),
         (&fit, "--sequences", "17", "from 1 to 16"),
@@ -237,7 +240,7 @@ fn options_are_checked_before_the_model_is_read() {
     }
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
-    let (code, _, error) = run(&["serve", "absent.gguf", "--port", &port]);
+    let (code, _, error) = run(&["serve", "absent.gguf", "--host", "localhost", "--port", &port]);
     assert_eq!(code, Some(1));
     assert!(error.starts_with(&format!("error: cannot listen at 127.0.0.1:{port}: ")), "{error}");
 }

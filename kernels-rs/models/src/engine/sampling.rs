@@ -7,6 +7,7 @@ use kernels_rs::Queue;
 use kernels_rs::sampling::Sample;
 use runtime::{BufferViewMut, Device, DeviceBuffer};
 use std::ffi::OsStr;
+use std::str::FromStr;
 
 /// The values that a parameter of sampling may have. On a command line, the range reads the value
 /// of an option.
@@ -52,18 +53,23 @@ impl TypedValueParser for ParameterRange {
     }
 }
 
+/// Reads the value of an option that is a whole number.
+fn whole_number<T: FromStr>(text: &str) -> std::result::Result<T, &'static str> {
+    text.parse().map_err(|_| "expected a whole number, 0 or more")
+}
+
 /// The parameters by which tokens are drawn. Penalties come first, then min-p, temperature, top-k
 /// and top-p. A program can flatten the parameters into its arguments.
 #[derive(Clone, Copy, PartialEq, Debug, clap::Args)]
 pub struct Sampling {
     /// The seed of random numbers. Equal seeds and equal logits give equal tokens.
-    #[arg(long, default_value_t = Sampling::default().seed)]
+    #[arg(long, default_value_t = Sampling::default().seed, value_parser = whole_number::<u64>)]
     pub seed: u64,
     /// The divisor of logits, 0 or more. 0 always gives the likeliest token.
     #[arg(long, allow_negative_numbers = true, default_value_t = Sampling::default().temperature, value_parser = TEMPERATURE)]
     pub temperature: f32,
     /// The number of likeliest tokens from which a token is drawn; 0 for all.
-    #[arg(long, default_value_t = Sampling::default().top_k)]
+    #[arg(long, default_value_t = Sampling::default().top_k, value_parser = whole_number::<usize>)]
     pub top_k: usize,
     /// The limit of nucleus sampling, above 0 (Holtzman and others, 2020). A token is drawn from
     /// the fewest likeliest tokens whose probabilities reach this sum; 1 keeps all tokens.

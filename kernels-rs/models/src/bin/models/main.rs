@@ -108,7 +108,7 @@ enum ModelsCommand {
         #[arg(long, default_value_t = 128, value_parser = count::<usize, 1, { u64::MAX }>)]
         generate: usize,
         /// Tokens in the cache before the prompt. The option may be given several times.
-        #[arg(long = "depth", default_values_t = [0])]
+        #[arg(long = "depth", default_values_t = [0], value_parser = count::<usize, 0, { u64::MAX }>)]
         depths: Vec<usize>,
         /// Sequences that are generated at once, up to 16.
         #[arg(long, default_value_t = 1, value_parser = count::<usize, 1, MAX_SEQUENCES>)]

@@ -110,7 +110,7 @@ pub struct SplitOptions {
     pub devices: Vec<DeviceNumber>,
     /// The number of layers of each device, such as 20,8. By default, weights and cache take about
     /// the same part of each device's free memory.
-    #[arg(long, value_delimiter = ',', requires = "devices")]
+    #[arg(long, value_delimiter = ',', requires = "devices", value_parser = count::<usize, 1, { u64::MAX }>)]
     pub split: Vec<usize>,
 }
 

@@ -44,8 +44,8 @@ pub struct ServeOptions {
     drafts: DraftOptions,
     #[command(flatten)]
     images: ImageOptions,
-    /// The address to listen on.
-    #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    /// The address to listen on, such as 127.0.0.1 or ::1.
+    #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), value_parser = ip_address)]
     host: IpAddr,
     /// The port; 0 for a free one.
     #[arg(long, default_value_t = 8080)]
@@ -57,13 +57,21 @@ pub struct ServeOptions {
     #[arg(long, default_value_t = 4, value_parser = count::<usize, 1, MAX_SEQUENCES>)]
     sequences: usize,
     /// Requests that may wait while all sequences are in use.
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 64, value_parser = count::<usize, 0, { u64::MAX }>)]
     queue: usize,
     #[command(flatten)]
     context: ContextOptions,
     /// Prints the address as JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// Reads an address. `localhost` is that of IPv4.
+fn ip_address(text: &str) -> Result<IpAddr, String> {
+    match text {
+        "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        _ => text.parse().map_err(|_| "expected an IP address, such as 127.0.0.1 or ::1, or localhost".to_owned()),
+    }
 }
 
 /// Returns a function that makes an error of an action on a network address.
