@@ -5,8 +5,7 @@ mod small;
 mod support;
 
 use half::f16;
-use models::file::gguf::Gguf;
-use small::{small, small_chat_model};
+use small::{small, small_chat_model, with_last_embedding};
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -367,17 +366,10 @@ fn a_bench_beyond_every_cache_is_refused() {
 #[test]
 fn damaged_weights_have_no_figures() {
     let file = small_chat_model("finite-weights", 120, false);
-    let (damaged, text) = (temporary("damaged-weights.gguf"), temporary("damaged-weights.txt"));
+    let text = temporary("damaged-weights.txt");
     std::fs::write(&text, "a text").unwrap();
-    let gguf = Gguf::open(&file).unwrap();
-    let matrix = gguf.tensor("token_embd.weight").unwrap();
-    let row_bytes = matrix.bytes.len() / matrix.extents[0] as usize;
-    let mut bytes = std::fs::read(&file).unwrap();
-    let at = bytes.windows(matrix.bytes.len()).position(|window| window == matrix.bytes).unwrap();
-    let row = at + matrix.bytes.len() - row_bytes;
     for scale in [f16::NAN, f16::INFINITY] {
-        bytes[row..row + 2].copy_from_slice(&scale.to_le_bytes());
-        std::fs::write(&damaged, &bytes).unwrap();
+        let damaged = with_last_embedding(&file, &scale.to_le_bytes());
         let [file, damaged, text] = [&file, &damaged, &text].map(|path| path.to_str().unwrap());
         for arguments in [&["perplexity", damaged, text][..], &["compare", damaged, file], &["compare", file, damaged]]
         {

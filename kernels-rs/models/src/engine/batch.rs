@@ -369,7 +369,7 @@ impl Batch {
     /// first, as [`advance`](Batch::advance) does.
     ///
     /// # Errors
-    /// If the sequence is full, or all logits are NaN. Also returns the errors of
+    /// If the sequence is full, or all logits are NaN or −∞. Also returns the errors of
     /// [`advance`](Batch::advance).
     pub fn draw(&mut self, sequence: usize, sampler: &mut Sampler) -> Result<u32> {
         if self.state(sequence)?.tokens().len() >= self.options.context_size {

@@ -362,8 +362,13 @@ impl<K: CacheElement> BatchExecutor for GraphExecutor<K> {
                 self.drawn.download()?[0]
             }
         };
-        if token as usize >= self.vocabulary {
-            let problem = "all logits are NaN: the weights or the cache are damaged".to_owned();
+        // If a row has only NaN and −∞, its first token is drawn.
+        let is_likely = match token {
+            0 => self.logits(place)?.first().is_some_and(|logit| *logit > f32::NEG_INFINITY),
+            _ => (token as usize) < self.vocabulary,
+        };
+        if !is_likely {
+            let problem = "all logits are NaN or −∞: the weights or the cache are damaged".to_owned();
             return Err(Error::Tokens { action: "draw a token", problem });
         }
         Ok(token)

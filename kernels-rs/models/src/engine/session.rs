@@ -163,7 +163,8 @@ impl Session {
     /// Draws the next token, appends the token, and returns it.
     ///
     /// # Errors
-    /// If the session is empty or full, all logits are NaN, memory runs out, or the device fails.
+    /// If the session is empty or full, all logits are NaN or −∞, memory runs out, or the device
+    /// fails.
     pub fn next(&mut self, sampler: &mut Sampler) -> Result<u32> {
         self.0.draw(0, sampler)
     }

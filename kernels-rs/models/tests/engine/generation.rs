@@ -2,7 +2,7 @@
 
 use crate::difference;
 use crate::reference::{Reference, likeliest};
-use crate::small::{TOKENS, small};
+use crate::small::{TOKENS, small, with_last_embedding};
 use crate::support::smollm2;
 use models::engine::cache::SequencePages;
 use models::engine::timing::TimedStep;
@@ -42,6 +42,28 @@ fn options_of_sampling_are_applied() {
         [Sampling { temperature: -1.0, ..warm }, Sampling { top_p: 0.0, ..warm }, Sampling { min_p: 2.0, ..warm }]
     {
         assert!(Sampler::new(&model.device, wrong, 40, &[]).is_err());
+    }
+}
+
+/// Draws a token from logits that are all NaN, after a prompt and after a step.
+#[test]
+fn logits_without_a_number_are_an_error() {
+    let file = with_last_embedding(&small("nan-logits", "qwen3", false), &f32::NAN.to_le_bytes());
+    let model = Model::load(&Device::cpu(), &file).unwrap();
+    let options = SessionOptions { context_size: 8, ..SessionOptions::default() };
+    let warm = Sampling { temperature: 1.0, seed: 3, ..Sampling::default() };
+    for sampling in [Sampling::default(), warm, Sampling { min_p: 0.1, ..warm }] {
+        let mut batch = model.batch(options, 1).unwrap();
+        let mut sampler = model.sampler(sampling, &[]).unwrap();
+        for is_prompt in [true, false] {
+            // An embedding with a NaN makes all logits NaN.
+            batch.set(0, &[TOKENS as u32 - 1]).unwrap();
+            assert!(!is_prompt || batch.prefill(0).unwrap());
+            let error = batch.draw(0, &mut sampler).unwrap_err().to_string();
+            assert!(error.contains("all logits are NaN or −∞"), "{sampling:?}, {is_prompt}: {error}");
+            batch.set(0, &[2]).unwrap();
+            assert!(batch.draw(0, &mut sampler).unwrap() < TOKENS as u32 - 1);
+        }
     }
 }
 

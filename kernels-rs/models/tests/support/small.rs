@@ -2,7 +2,8 @@
 #![allow(dead_code)]
 
 use crate::support::GgufWriter;
-use std::path::PathBuf;
+use models::file::gguf::Gguf;
+use std::path::{Path, PathBuf};
 
 /// Returns `n` random numbers from −`size` to `size`, by a linear congruence.
 pub fn random(seed: &mut u64, n: usize, size: f32) -> Vec<f32> {
@@ -178,5 +179,19 @@ fn write_model(
     }
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.gguf"));
     std::fs::write(&path, file.finish()).unwrap();
+    path
+}
+
+/// Writes a copy of a model in which the embedding of the last token begins with other bytes.
+/// Returns the path.
+pub fn with_last_embedding(file: &Path, bytes: &[u8]) -> PathBuf {
+    let gguf = Gguf::open(file).unwrap();
+    let matrix = gguf.tensor("token_embd.weight").unwrap();
+    let mut all = std::fs::read(file).unwrap();
+    let at = all.windows(matrix.bytes.len()).position(|window| window == matrix.bytes).unwrap();
+    let last_row = at + matrix.bytes.len() - matrix.bytes.len() / matrix.extents[0] as usize;
+    all[last_row..last_row + bytes.len()].copy_from_slice(bytes);
+    let path = file.with_extension("damaged.gguf");
+    std::fs::write(&path, all).unwrap();
     path
 }
