@@ -14,7 +14,7 @@ use models::engine::{Generation, Sampling, SessionOptions};
 use runtime::Device;
 use runtime::interpreter::Checks;
 use serde_json::{Value, json};
-use small::small_chat_model;
+use small::{TOKENS, small, small_chat_model, with_last_embedding};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -517,6 +517,27 @@ fn a_client_that_leaves_frees_its_sequence() {
         text.push_str(&part);
     }
     assert_eq!(events(&text).last().unwrap()["choices"][0]["finish_reason"], "length");
+}
+
+/// Sends a prompt whose logits are NaN, while another answer is running.
+#[test]
+fn an_answer_that_fails_ends_alone() {
+    let damaged = with_last_embedding(&small("serve-nan", "qwen3", false), &f32::NAN.to_le_bytes());
+    let server = Server::start(&damaged, &["--sequences", "2"]);
+    let tokens = |tokens: &[u64], most: usize, is_streamed: bool| json!({ "model": "small", "prompt": tokens, "max_tokens": most, "temperature": 0, "stream": is_streamed });
+    let mut running = server.send("POST", "/v1/completions", &tokens(&[2], 120, true).to_string());
+    assert_eq!(head(&mut running), (200, true));
+    let mut text = chunk(&mut running);
+    let (status, found) = server.post("/v1/completions", &tokens(&[TOKENS - 1], 2, false));
+    assert_eq!(status, 500, "{found}");
+    assert!(found["error"]["message"].as_str().unwrap().contains("all logits are NaN or −∞"), "{found}");
+    while let part = chunk(&mut running)
+        && !part.is_empty()
+    {
+        text.push_str(&part);
+    }
+    assert_eq!(events(&text).last().unwrap()["choices"][0]["finish_reason"], "length", "{text}");
+    assert_eq!(server.post("/v1/completions", &tokens(&[2], 2, false)).0, 200);
 }
 
 /// Disconnects a client whose request waits, while another answer is running.

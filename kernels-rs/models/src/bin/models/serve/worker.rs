@@ -252,14 +252,27 @@ impl Worker {
     }
 
     /// Computes a chunk of one prompt, and draws a token for each sequence with a computed prompt.
+    /// If memory for the chunk runs out, or no token can be drawn, only that job fails.
+    ///
+    /// # Errors
+    /// If the step of all sequences fails.
     fn round(&mut self) -> Result<()> {
         let mut ready: Vec<usize> = Vec::new();
         if let Some(i) = self.active.iter().position(|active| !active.is_prefilled) {
             let active = &mut self.active[i];
-            active.is_prefilled = self.batch.prefill(active.sequence)?;
-            if active.is_prefilled {
-                let _ = active.job.events.send(AnswerEvent::PromptComputed(active.reused));
-                ready.push(i);
+            let sequence = active.sequence;
+            match self.batch.prefill(sequence) {
+                Ok(is_prefilled) => {
+                    active.is_prefilled = is_prefilled;
+                    if is_prefilled {
+                        let _ = active.job.events.send(AnswerEvent::PromptComputed(active.reused));
+                        ready.push(i);
+                    }
+                }
+                Err(error) => {
+                    let why = error.to_string();
+                    self.end(|active| (active.sequence == sequence).then(|| JobEnd::Failed(why.clone())));
+                }
             }
         }
         let begun = ready.clone();
@@ -268,22 +281,29 @@ impl Worker {
         self.batch.advance(&sequences)?;
         let mut ended = Vec::new();
         for i in ready {
-            let token = self.draw_token(i)?;
+            let drawn = self.draw_token(i);
             let active = &mut self.active[i];
+            let token = match drawn {
+                Ok(token) => token,
+                Err(error) => {
+                    ended.push((active.sequence, JobEnd::Failed(error.to_string())));
+                    continue;
+                }
+            };
             active.generated += 1;
             match token.stop {
                 None => {
                     let _ = active.job.events.send(AnswerEvent::Token(token));
                 }
                 Some(stop) => {
-                    ended.push((active.sequence, stop));
+                    ended.push((active.sequence, JobEnd::Stop(stop)));
                     active.job.send_last(AnswerEvent::Token(token));
                 }
             }
         }
         self.end(|active| {
-            let stop = ended.iter().find(|(sequence, _)| *sequence == active.sequence);
-            stop.map(|(_, stop)| JobEnd::Stop(*stop))
+            let end = ended.iter().find(|(sequence, _)| *sequence == active.sequence);
+            end.map(|(_, end)| end.clone())
         });
         Ok(())
     }
