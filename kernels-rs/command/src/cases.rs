@@ -3,7 +3,7 @@
 use clap::Args;
 use kernel_dsl::Artifact;
 use kernel_dsl::compiler::hir::Instance;
-use runtime::testing::{Case, KernelSpec, Random, bench_cases, kernel_specs};
+use runtime::testing::{Case, KernelSpec, Random, bench_cases, generated, kernel_specs};
 use std::cmp::Reverse;
 
 /// Options that select a case of an instance.
@@ -27,6 +27,8 @@ pub(super) fn seed_arg(text: &str) -> Result<u64, String> {
 pub(super) enum Error {
     #[error("no test cases are registered for {instance}; add them with `runtime::register!`")]
     NoSpec { instance: String },
+    #[error("{instance} has no cases of seed {seed}: {why}")]
+    Panicked { instance: String, seed: u64, why: String },
     #[error("{instance} has no case `{wanted}`; those of seed {seed}:{}", list(.names))]
     NoCase { instance: String, wanted: String, seed: u64, names: Vec<String> },
 }
@@ -75,7 +77,11 @@ impl CaseOptions {
         sources: impl Iterator<Item = fn(&Instance, &mut Random) -> Vec<Case>>,
     ) -> Result<Vec<Case>, Error> {
         let name = || artifact.instance_name(&instance.0);
-        let mut cases: Vec<_> = sources.flat_map(|cases| cases(instance, &mut Random::new(self.seed))).collect();
+        let mut cases = Vec::new();
+        for source in sources {
+            let panicked = |why| Error::Panicked { instance: name(), seed: self.seed, why };
+            cases.extend(generated(source, instance, self.seed).map_err(panicked)?);
+        }
         if cases.is_empty() {
             return Err(Error::NoSpec { instance: name() });
         }

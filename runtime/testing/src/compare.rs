@@ -1,5 +1,6 @@
 //! The comparison of two results, and of a result with a reference.
 
+use super::caught::caught;
 use super::input::StridedArray;
 use super::report::{Failure, FirstDifference};
 use super::{Case, ElementValue, Executor, Input, IntoValues};
@@ -308,7 +309,7 @@ pub(super) fn reference(
             Contents::Judged(Judge(accepts)) => {
                 let mut after = case.inputs.clone();
                 outputs.iter().for_each(|(i, array)| after[*i] = Input::Array(array.clone()));
-                accepts(&case.inputs, &after).err().map(rejected)
+                caught("the predicate", || accepts(&case.inputs, &after)).and_then(|judged| judged).err().map(rejected)
             }
             Contents::Unchecked => None,
         }

@@ -1,9 +1,10 @@
 //! Close inspection of cases of a kernel: a trace of one thread, a profile of the memory accesses,
 //! and the code that no case reaches.
 
+use super::caught::generated;
 use super::check::program;
 use super::signature::InstanceSignature;
-use super::{Case, KernelSpec, Random};
+use super::{Case, KernelSpec};
 use kernel_dsl::compiler::hir::{Instance, Monomorphic, monomorphic};
 use kernel_dsl::compiler::{Errors, Target, ir, lower, passes};
 use kernel_dsl::{Artifact, LaunchForm, Launcher};
@@ -103,7 +104,7 @@ pub fn launch(artifact: &'static Artifact, instance: &Instance, case: &Case, dev
 }
 
 /// Returns the lines and branches of an instance that no thread reaches in any case of `spec`. The
-/// cases are generated from `seed`.
+/// cases are generated from `seed`. If that panics, the result is empty.
 ///
 /// # Errors
 /// If the instance does not compile, or a case violates the kernel's contract.
@@ -111,7 +112,7 @@ pub fn unreached(spec: &KernelSpec, instance: &Instance, seed: u64) -> Result<Ve
     let lowered = |program: &Monomorphic| lower::lower_monomorphic(program, spec.artifact.target);
     let inspection = InspectedInstance::new(spec.artifact, instance, lowered, Executable::new)?;
     let (mut reached, mut unreached) = (ReachedInstructions::default(), Vec::new());
-    for case in (spec.cases)(instance, &mut Random::new(seed)) {
+    for case in generated(spec.cases, instance, seed).unwrap_or_default() {
         for case in inspection.signature.sized(&inspection.program, &case) {
             inspection.run(&case, Options::default(), |program, launch| {
                 program.reach(launch, &mut reached)?;

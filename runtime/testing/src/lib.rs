@@ -69,6 +69,7 @@
 //! # }
 //! ```
 
+mod caught;
 mod check;
 mod compare;
 mod extremes;
@@ -100,6 +101,8 @@ pub mod __private {
     pub use kernel_dsl::Kernel;
 }
 
+#[doc(hidden)]
+pub use caught::generated;
 pub use check::{Checker, PreparedInstance};
 pub use compare::{Bound, Contents, Expected, Judge};
 pub use extremes::Extreme;

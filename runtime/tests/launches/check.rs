@@ -3,8 +3,10 @@
 use super::common;
 use common::{Mistake, artifact, ir};
 use kernel_dsl::compiler::hir::Instance;
+use runtime::interpreter::Verdict;
 use runtime::testing::{
-    Bound, Case, Checker, Contents, Executor, Expected, Failure, Input, PreparedInstance, Random, edges,
+    Bound, Case, Checker, Contents, Executor, Expected, Failure, Input, InstanceReport, KernelSpec, PreparedInstance,
+    Random, edges,
 };
 
 fn prepared(lowered: Mistake, optimized: Mistake) -> PreparedInstance {
@@ -122,4 +124,26 @@ fn faulty_ptx_is_detected() {
         panic!("{text}")
     };
     assert!(refused.to_string().contains("fmb"), "{refused}");
+}
+
+/// Checks a spec of the kernel `saxpy`, of which one function may panic.
+fn checked(
+    cases: fn(&Instance, &mut Random) -> Vec<Case>,
+    reference: fn(&Instance, &[Input]) -> Vec<Expected>,
+) -> InstanceReport {
+    Checker::new(None).check(&KernelSpec { artifact: artifact(), cases, reference }, &Instance::default(), 1)
+}
+
+#[test]
+fn panics_of_a_spec_are_failures_of_its_kernel() {
+    let report = checked(|_, _| panic!("no sizes"), |_, inputs| saxpy(inputs));
+    assert_eq!(report.verdict(), Verdict::Fail);
+    assert_eq!(report.to_string(), "saxpy: the function that generates its cases panicked: no sizes",);
+    let report = checked(|_, _| vec![case(5)], |_, inputs| vec![Expected::new(2, inputs[3].values(), Bound::Exact)]);
+    let why = "the reference panicked: index out of bounds: the len is 3 but the index is 3".to_string();
+    assert_eq!(report.cases[0].failure, Some(Failure::Incomplete { why }));
+    let judged = |_: &Instance, _: &[Input]| vec![Expected::judged(2, |_, after| panic!("{} arguments", after.len()))];
+    let report = checked(|_, _| vec![case(5)], judged);
+    let Some(Failure::Rejected { why, .. }) = &report.cases[0].failure else { panic!("{report}") };
+    assert_eq!(why, "the predicate panicked: 3 arguments");
 }

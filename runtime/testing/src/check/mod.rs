@@ -10,17 +10,16 @@ pub(super) use prepared::program;
 use agreement::Agreement;
 use warnings::Warnings;
 
+use crate::caught::{caught, generated};
 use crate::compare::order_dependent;
 use crate::parallel::on_every_core;
 use crate::signature::Outputs;
-use crate::{
-    Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport, KernelSpec, Problem, Random, Skipped,
-};
+use crate::{Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport, KernelSpec, Problem, Skipped};
 use kernel_dsl::compiler::hir::Instance;
 use runtime_devices::Device;
 use runtime_oracle::{self as interpreter, Check, Checks, Preemption, Report, Schedule, Verdict};
 use runtime_simt::Lock;
-use std::cell::LazyCell;
+use std::cell::{LazyCell, OnceCell};
 use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -120,7 +119,14 @@ impl Checker {
     /// Several threads may check instances at the same time. The cases of these threads take turns
     /// on a GPU, while its driver compiles the next modules.
     pub fn check(&self, spec: &KernelSpec, instance: &Instance, seed: u64) -> InstanceReport {
-        let cases = (spec.cases)(instance, &mut Random::new(seed));
+        let (cases, problem) = match generated(spec.cases, instance, seed) {
+            Ok(cases) => {
+                let none = || Problem { verdict: Verdict::Unsupported, why: "its spec has no cases".to_string() };
+                let problem = cases.is_empty().then(none);
+                (cases, problem)
+            }
+            Err(why) => (Vec::new(), Some(Problem { verdict: Verdict::Fail, why })),
+        };
         let mut report = InstanceReport {
             instance: spec.artifact.instance_name(&instance.0),
             seed,
@@ -130,9 +136,7 @@ impl Checker {
             decisions: Vec::new(),
             warnings: Vec::new(),
             allowed: Vec::new(),
-            problem: cases
-                .is_empty()
-                .then(|| Problem { verdict: Verdict::Unsupported, why: "its spec has no cases".to_string() }),
+            problem,
             cases: Vec::new(),
         };
         if self.gpu().is_none() {
@@ -150,9 +154,16 @@ impl Checker {
                 let cases: Vec<_> = cases.iter().flat_map(|case| prepared.sized(case)).collect();
                 let mut warnings = Warnings::default();
                 let run = |case: &Case| {
-                    let (expected, mut warnings) =
-                        (|inputs: &[Input]| (spec.reference)(instance, inputs), Warnings::default());
+                    let (panicked, mut warnings) = (OnceCell::new(), Warnings::default());
+                    let expected = |inputs: &[Input]| {
+                        caught("the reference", || (spec.reference)(instance, inputs)).unwrap_or_else(|why| {
+                            panicked.get_or_init(|| why);
+                            Vec::new()
+                        })
+                    };
                     let failure = self.check_case(&prepared, case, expected, &mut warnings).err();
+                    // Without a reference, the rest of the check has no meaning.
+                    let failure = panicked.into_inner().map(|why| Failure::Incomplete { why }).or(failure);
                     let printed = String::from_utf8_lossy(&std::mem::take(&mut warnings.printed)).into_owned();
                     (CaseReport { printed, ..CaseReport::new(&case.name, failure) }, warnings)
                 };
