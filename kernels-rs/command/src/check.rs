@@ -140,6 +140,8 @@ struct InstanceCheck {
     allowed: Vec<Allowed>,
     /// Code that no case reaches; `null` without `--coverage`.
     unreached: Option<Vec<Unreached>>,
+    /// Whether the reference states the contents of an output.
+    referenced: bool,
     /// The compared executors, as the line of a passing instance lists them.
     #[serde(skip)]
     compared: String,
@@ -392,6 +394,7 @@ impl InstanceCheck {
             warnings: Vec::new(),
             allowed: Vec::new(),
             unreached: None,
+            referenced: false,
             compared: String::new(),
             words: Vec::new(),
             others: 0,
@@ -406,6 +409,7 @@ impl InstanceCheck {
             self.others = if verbose { 0 } else { others };
         }
         self.cases = report.cases.len();
+        self.referenced = report.referenced;
         self.executors = report.executors.iter().map(executor_name).collect();
         for (executor, name) in report.executors.iter().zip(&self.executors) {
             let near = report.approximate && matches!(executor, Executor::Cuda(_) | Executor::CudaChecked(_));
@@ -436,7 +440,8 @@ impl InstanceCheck {
             return Ok(writeln!(out, "{verdict:<11}  {name}  {why}")?);
         }
         let compared = match verdict {
-            Verdict::Pass => format!("{} ≈ plain Rust", self.compared),
+            Verdict::Pass if self.referenced => format!("{} ≈ plain Rust", self.compared),
+            Verdict::Pass => format!("{}; the reference states no output", self.compared),
             _ => self.executors.join(", "),
         };
         let assembled = if self.assembled == Some(true) { "; assembled" } else { "" };

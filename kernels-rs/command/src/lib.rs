@@ -26,7 +26,8 @@
 //! without[]        the disabled checks
 //! passed, failed, unsupported, not_tried     numbers of instances
 //! seconds
-//! instances[]      instance, file, line, verdict, seed, cases (their number), executors[], assembled, seconds, problem
+//! instances[]      instance, file, line, verdict, seed, cases (their number), executors[], assembled, seconds, problem,
+//!                  referenced: whether the reference states the contents of an output
 //!                  failures[]   case, verdict, failure: its kind, with the values, and the report if an executor made one
 //!                  logs[]       case, text: the lines of `log!`
 //!                  warnings[]   case: the first one; cases: their number; a report of the oracle with one finding

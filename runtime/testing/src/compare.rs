@@ -242,8 +242,13 @@ pub(super) fn reference(
         let why = format!("the reference has values for {of}, which the kernel does not write: it writes {written}");
         return Some(Failure::Incomplete { why });
     }
+    let repeated = |argument: usize| expected.iter().filter(|e| e.argument == argument).count() > 1;
     outputs.iter().find_map(|(argument, array)| {
         let name = &names[*argument];
+        if repeated(*argument) {
+            let why = format!("the reference has values for `{name}` more than once");
+            return Some(Failure::Incomplete { why });
+        }
         let Some(expected) = expected.iter().find(|e| e.argument == *argument) else {
             return Some(Failure::Incomplete {
                 why: format!("the reference has no values for `{name}`, which the kernel writes"),

@@ -40,6 +40,9 @@ pub struct InstanceReport {
     /// Whether hardware approximations affect the outputs. If so, a GPU's outputs are compared
     /// within the kernel's tolerances.
     pub approximate: bool,
+    /// Whether the reference states the contents of an output in at least one case. If not, the
+    /// executors were compared with each other only.
+    pub referenced: bool,
     /// Places where an approximation decides a branch, an index or an integer. The outputs of a GPU
     /// may differ there by more than any tolerance.
     pub decisions: Vec<String>,

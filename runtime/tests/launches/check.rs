@@ -147,3 +147,16 @@ fn panics_of_a_spec_are_failures_of_its_kernel() {
     let Some(Failure::Rejected { why, .. }) = &report.cases[0].failure else { panic!("{report}") };
     assert_eq!(why, "the predicate panicked: 3 arguments");
 }
+
+#[test]
+fn reference_states_each_output_at_most_once() {
+    let cases = |_: &Instance, _: &mut Random| vec![case(5)];
+    let report = checked(cases, |_, inputs| saxpy(inputs));
+    assert!(report.passed() && report.referenced, "{report}");
+    // The executors agree with each other, and nothing else was compared.
+    let report = checked(cases, |_, _| vec![Expected::unchecked(2)]);
+    assert!(report.passed() && !report.referenced, "{report}");
+    let report = checked(cases, |_, inputs| [saxpy(inputs), vec![Expected::unchecked(2)]].concat());
+    let why = "the reference has values for `y` more than once".to_string();
+    assert_eq!(report.cases[0].failure, Some(Failure::Incomplete { why }));
+}

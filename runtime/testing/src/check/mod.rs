@@ -14,7 +14,9 @@ use crate::caught::{caught, generated};
 use crate::compare::order_dependent;
 use crate::parallel::on_every_core;
 use crate::signature::Outputs;
-use crate::{Case, CaseReport, Executor, Expected, Failure, Input, InstanceReport, KernelSpec, Problem, Skipped};
+use crate::{
+    Case, CaseReport, Contents, Executor, Expected, Failure, Input, InstanceReport, KernelSpec, Problem, Skipped,
+};
 use kernel_dsl::compiler::hir::Instance;
 use runtime_devices::Device;
 use runtime_oracle::{self as interpreter, Check, Checks, Preemption, Report, Schedule, Verdict};
@@ -133,6 +135,7 @@ impl Checker {
             executors: Vec::new(),
             skipped: Vec::new(),
             approximate: false,
+            referenced: false,
             decisions: Vec::new(),
             warnings: Vec::new(),
             allowed: Vec::new(),
@@ -152,14 +155,18 @@ impl Checker {
                 report.approximate = prepared.approximate.iter().any(|(reached, _)| *reached);
                 report.decisions.clone_from(&prepared.decisions);
                 let cases: Vec<_> = cases.iter().flat_map(|case| prepared.sized(case)).collect();
-                let mut warnings = Warnings::default();
+                let (mut warnings, referenced) = (Warnings::default(), AtomicBool::new(false));
                 let run = |case: &Case| {
                     let (panicked, mut warnings) = (OnceCell::new(), Warnings::default());
                     let expected = |inputs: &[Input]| {
-                        caught("the reference", || (spec.reference)(instance, inputs)).unwrap_or_else(|why| {
+                        let expected = caught("the reference", || (spec.reference)(instance, inputs));
+                        let expected = expected.unwrap_or_else(|why| {
                             panicked.get_or_init(|| why);
                             Vec::new()
-                        })
+                        });
+                        let states = expected.iter().any(|e| !matches!(e.contents, Contents::Unchecked));
+                        referenced.fetch_or(states, Ordering::Relaxed);
+                        expected
                     };
                     let failure = self.check_case(&prepared, case, expected, &mut warnings).err();
                     // Without a reference, the rest of the check has no meaning.
@@ -181,6 +188,7 @@ impl Checker {
                         break;
                     }
                 }
+                report.referenced = referenced.into_inner();
                 report.warnings = warnings.found.into_values().collect();
                 report.allowed = warnings.allowed.into_values().collect();
             }
