@@ -5,7 +5,10 @@ use crate::float16::{Float16, Policy};
 use ::half::{bf16, f16};
 use kernel_dsl_compiler::hir::Constant;
 use kernel_dsl_compiler::{ElementType, Scalar};
-use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Shl, Shr, Sub};
+use std::ops::{
+    Add, AddAssign, BitAnd, BitAndAssign, BitOr, BitOrAssign, BitXor, BitXorAssign, Div, DivAssign, Mul, MulAssign,
+    Neg, Not, Shl, ShlAssign, Shr, ShrAssign, Sub, SubAssign,
+};
 
 /// A value that threads can put into shared memory and exchange with other lanes and threads:
 /// numbers, `bool`, tuples and arrays of these, and structs with
@@ -55,13 +58,21 @@ pub trait ScalarElement: Element + sealed::Sealed {
 
 /// Numbers of fixed width, with the operators that a kernel generic over its element type may use.
 pub trait Number:
-    ScalarElement + Default + PartialOrd + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>
+    ScalarElement
+    + Default
+    + PartialOrd
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + AddAssign
+    + SubAssign
+    + MulAssign
 {
 }
 
 /// `f16`, `bf16`, `f32` and `f64`. Arithmetic of the 16-bit types is that of `f32`, rounded: see
 /// [`half`](crate::half).
-pub trait Float: Number + Div<Output = Self> + Neg<Output = Self> {
+pub trait Float: Number + Div<Output = Self> + DivAssign + Neg<Output = Self> {
     /// Converts to `f32`: exact, except that an `f64` is rounded to nearest even.
     fn to_f32(self) -> f32;
     /// Converts from `f32` to the nearest value; ties to even.
@@ -73,12 +84,18 @@ pub trait Integer:
     Number
     + Ord
     + Div<Output = Self>
+    + DivAssign
     + Not<Output = Self>
     + BitAnd<Output = Self>
     + BitOr<Output = Self>
     + BitXor<Output = Self>
     + Shl<u32, Output = Self>
     + Shr<u32, Output = Self>
+    + BitAndAssign
+    + BitOrAssign
+    + BitXorAssign
+    + ShlAssign<u32>
+    + ShrAssign<u32>
 {
 }
 

@@ -52,7 +52,7 @@ use kernel_dsl_compiler::float16::{self, Float16Format};
 use std::cmp::Ordering;
 use std::fmt;
 use std::marker::PhantomData;
-use std::ops::{Add, Div, Mul, Neg, Sub};
+use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 
 mod sealed {
     pub trait Sealed {}
@@ -184,20 +184,25 @@ impl<const EXP: u32, const BIAS: i32, P: Policy> fmt::Display for Float16<EXP, B
 }
 
 macro_rules! operators {
-    ($($Trait:ident $f:ident $op:tt;)*) => {$(
+    ($($Trait:ident $f:ident $op:tt $Assign:ident $assign:ident;)*) => {$(
         impl<const EXP: u32, const BIAS: i32, P: Policy> $Trait for Float16<EXP, BIAS, P> {
             type Output = Self;
             fn $f(self, other: Self) -> Self {
                 Self::from_f32(self.to_f32() $op other.to_f32())
             }
         }
+        impl<const EXP: u32, const BIAS: i32, P: Policy> $Assign for Float16<EXP, BIAS, P> {
+            fn $assign(&mut self, other: Self) {
+                *self = *self $op other;
+            }
+        }
     )*};
 }
 operators! {
-    Add add +;
-    Sub sub -;
-    Mul mul *;
-    Div div /;
+    Add add + AddAssign add_assign;
+    Sub sub - SubAssign sub_assign;
+    Mul mul * MulAssign mul_assign;
+    Div div / DivAssign div_assign;
 }
 
 impl<const EXP: u32, const BIAS: i32, P: Policy> Neg for Float16<EXP, BIAS, P> {

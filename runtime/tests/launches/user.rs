@@ -1,7 +1,8 @@
 //! User-visible behavior of kernels on the CPU device: the allowed names, and the detected faults.
 
+use kernel_dsl::ScalarElement;
 use kernel_dsl::prelude::*;
-use runtime::{Device, Result};
+use runtime::{Device, DeviceBuffer, Result};
 
 #[kernel(block = 32, grid = 1)]
 fn plane(v: View<f32, 3>, out: &mut [f32], y: usize) {
@@ -117,4 +118,77 @@ fn launch_conditions_read_arrays_in_parameters() -> Result<()> {
     assert!(error.to_string().contains("p.extent[1] is -1"), "{error}");
     assert_eq!(y.download()?, [5, 10, 15]);
     Ok(())
+}
+
+/// Applies each assignment operator that the bound `Float` includes.
+#[device]
+fn assigned_float<T: Float>(x: T, y: T) -> T {
+    let mut z = y;
+    z += x * y;
+    z -= T::from_f32(0.5);
+    z *= x;
+    z /= T::from_f32(3.0);
+    z
+}
+
+/// Applies each assignment operator that the bound `Integer` includes.
+#[device]
+fn assigned_integer<T: Integer>(x: T, y: T) -> T {
+    let mut z = x;
+    z &= y;
+    z |= x;
+    z ^= y;
+    z <<= 3;
+    z >>= 1;
+    if z != T::default() {
+        z /= y;
+    }
+    z
+}
+
+#[kernel(block = 32, grid = y.len().div_ceil(32), instances(T = f32 | f64 | f16 | bf16 | Float16<4, 7>))]
+#[requires(x.len() == y.len())]
+fn assign_floats<T: Float>(x: &[T], y: &mut [T]) {
+    let i = grid::index();
+    if i < y.len() {
+        y[i] = assigned_float(x[i], y[i]);
+    }
+}
+
+#[kernel(block = 32, grid = y.len().div_ceil(32), instances(T = u8 | i16 | u32 | i64))]
+#[requires(x.len() == y.len())]
+fn assign_integers<T: Integer>(x: &[T], y: &mut [T]) {
+    let i = grid::index();
+    if i < y.len() {
+        y[i] = assigned_integer(x[i], y[i]);
+    }
+}
+
+#[test]
+fn generic_numbers_have_the_assignment_operators() -> Result<()> {
+    fn check<T: ScalarElement>(
+        values: [T; 4],
+        launch: impl Fn(&Device, &DeviceBuffer<T>, &mut DeviceBuffer<T>) -> Result<()>,
+        host: impl Fn(T, T) -> T,
+    ) -> Result<()> {
+        let device = Device::cpu();
+        let turned = [values[2], values[3], values[1], values[1]];
+        let (x, mut y) = (device.upload(&values)?, device.upload(&turned)?);
+        launch(&device, &x, &mut y)?;
+        let expected: Vec<_> = values.iter().zip(turned).map(|(x, y)| host(*x, y).bits()).collect();
+        assert_eq!(y.download()?.into_iter().map(T::bits).collect::<Vec<_>>(), expected);
+        Ok(())
+    }
+    fn floats<T: Float>(launch: impl Fn(&Device, &DeviceBuffer<T>, &mut DeviceBuffer<T>) -> Result<()>) -> Result<()> {
+        check([1.5, -2.25, 0.125, 7.0].map(T::from_f32), launch, assigned_float)
+    }
+    floats(|device, x, y| assign_floats::<f32>::launch(device, x, y))?;
+    floats(|device, x, y| assign_floats::<f64>::launch(device, x, y))?;
+    floats(|device, x, y| assign_floats::<f16>::launch(device, x, y))?;
+    floats(|device, x, y| assign_floats::<bf16>::launch(device, x, y))?;
+    floats(|device, x, y| assign_floats::<Float16<4, 7>>::launch(device, x, y))?;
+    check([9u8, 2, 5, 7], |device, x, y| assign_integers::<u8>::launch(device, x, y), assigned_integer)?;
+    check([-9i16, 2, 5, 7], |device, x, y| assign_integers::<i16>::launch(device, x, y), assigned_integer)?;
+    check([9u32, 2, 5, 7], |device, x, y| assign_integers::<u32>::launch(device, x, y), assigned_integer)?;
+    check([-9i64, 2, 5, 7], |device, x, y| assign_integers::<i64>::launch(device, x, y), assigned_integer)
 }

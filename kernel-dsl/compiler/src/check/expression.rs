@@ -476,6 +476,10 @@ impl FunctionChecker<'_> {
             let way_out = match self.table.get(ty) {
                 Ty::Struct(..) => ": apply it to the fields",
                 Ty::Tuple(_) | Ty::Array(..) => ": apply it to the elements",
+                Ty::Parameter(_) | Ty::Projection { .. } if floats => {
+                    ": write the bound `Number`, `Float` or `Integer`"
+                }
+                Ty::Parameter(_) | Ty::Projection { .. } => ": write the bound `Integer`",
                 _ => "",
             };
             self.report(mark, format!("this operator does not apply to `{name}`{way_out}"));
@@ -501,12 +505,6 @@ impl FunctionChecker<'_> {
                     return (kind, unit);
                 }
                 let value = self.right(operator, value, ty);
-                if matches!(self.table.get(ty), Ty::Parameter(_) | Ty::Projection { .. }) {
-                    let name = self.named(ty);
-                    let message =
-                        format!("no bound of `{name}` has this assignment: write `x = x + …`, with the operator");
-                    self.report(mark, message);
-                }
                 self.arithmetic(operator, ty, mark);
                 (Some(operator), value)
             }
