@@ -95,7 +95,7 @@
 //! | A generic enum without data | a device enum whose variants hold no data cannot have generic parameters |
 //! | A trait with generic parameters | a device trait cannot have generic parameters: use associated types or constants |
 //! | `union` | `#[device]` applies to a function, constant, struct, enum or type alias, or to a `mod` with traits and impls |
-//! | `static` items | `#[device]` applies to a function, constant, struct, enum or type alias, or to a `mod` with traits and impls |
+//! | `static` items | `#[device]` applies to a function, constant, struct, enum or type alias, or to a `mod` with traits and impls: make this `static` a `const` |
 //! | `impl Deref`, and other traits of Rust whose functions return references | a device type cannot implement this trait: a device function cannot return a reference; write a method that returns a copy |
 //! | `impl Iterator` | a device type cannot implement this trait: a `for` on the device iterates over ranges and arrays; write a method for one step |
 //! | A struct with a lifetime | a device type cannot have lifetime parameters: write `View<T, 1>` for a field `&[T]`, and a value for another reference |
@@ -140,7 +140,7 @@
 //! | A struct without `repr(C)` in a buffer | a buffer cannot hold `Unordered`, whose layout is unspecified: add `#[repr(C)]` to the struct |
 //! | `&y[1..3]`: a part of a slice | in a kernel, a range can appear only in a `for`: write `for i in a..b { … }`; for a part of a slice, add its start to each index |
 //! | A kernel that returns something | a kernel cannot return a value: write the results to buffers |
-//! | A constant of the host as a pattern | `LIMIT` is not a device item, so a kernel cannot use it: write `#[device]` above its declaration |
+//! | A constant of the host as a pattern | `LIMIT` is not a device item, so a kernel cannot use it: write `#[device]` above its declaration; a `static` must become a `const` |
 //! | A struct as a constant in a pattern | a constant in a pattern must be a number, a `bool` or an enum without data, not `Cell`: bind a name and compare in a guard, `x if x == …` |
 //! | A pattern of a slice | a pattern cannot take elements of `&[f32]`, whose length is known only at run time: compare `len()`, and read each element by its index |
 //! | `impl From` of a device type | there is no `from` of `Complex` on the device: an `impl From` belongs to the host. Write a function with another name in an `impl` of the type |
@@ -153,7 +153,7 @@
 //!
 //! | Rust | message of the compiler |
 //! |---|---|
-//! | A register array with an index that depends on the launch | registers cannot be indexed by `n`: unroll the loop over `n` |
+//! | A register array with an index that depends on the launch | registers cannot be indexed by `n`, which is not a constant |
 //! | A register array with the index of a loop that is not unrolled | registers cannot be indexed by `i`: unroll the loop over `i` |
 //! | A constant index beyond an array | index 4 is beyond `v`, which has 3 elements |
 //! | A register array that is too large for a thread | `v` would take 100000 elements in the registers of each thread |

@@ -345,9 +345,16 @@ impl FunctionChecker<'_> {
             Unary::Dereference => match known {
                 Ty::Reference { to, .. } => (ExprKind::Dereference(operand), to),
                 Ty::Wrong => (ExprKind::Dereference(operand), ty),
+                // The type depends on an expression that is already reported.
+                Ty::Unknown(UnknownKind::Any) if !self.diagnostics.is_empty() => {
+                    (ExprKind::Dereference(operand), self.wrong())
+                }
                 _ => {
                     let name = self.named(ty);
                     let message = match known {
+                        Ty::Unknown(UnknownKind::Any) => {
+                            "the type that `*` applies to is not known here: write it, as in `|x: &f32| *x`".to_string()
+                        }
                         Ty::Slice { .. } => format!(
                             "`*` does not apply to `{name}` here: pass the slice itself, without `&*` or `&mut *`"
                         ),

@@ -134,7 +134,15 @@ pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
             module::device(attribute, item)
         }
         Ok(other) => {
-            let message = "`#[device]` applies to a function, constant, struct, enum or type alias, or to a `mod` with traits and impls";
+            let way_out = match &other {
+                Item::Static(_) => ": make this `static` a `const`",
+                Item::Trait(_) => ": put this trait in a `#[device] mod`",
+                Item::Impl(_) => ": put this `impl` and its type in a `#[device] mod`",
+                _ => "",
+            };
+            let message = format!(
+                "`#[device]` applies to a function, constant, struct, enum or type alias, or to a `mod` with traits and impls{way_out}"
+            );
             let errors = report::refused(syn::Error::new_spanned(&other, message));
             quote!(#errors #other)
         }

@@ -209,6 +209,9 @@ pub fn missing_item(path: &str, user: &str) -> String {
         _ if matches!(path.split("::").next(), Some("std" | "core" | "alloc")) => {
             "write a `#[device]` item that does the same"
         }
+        _ if name.chars().all(|c| matches!(c, 'A'..='Z' | '0'..='9' | '_')) => {
+            "write `#[device]` above its declaration; a `static` must become a `const`"
+        }
         _ => "write `#[device]` above its declaration",
     };
     format!("`{path}` is not a device item, so {user} cannot use it: {way_out}")

@@ -16,6 +16,7 @@ use super::fold::fold;
 use super::loop_carried::loop_carried;
 use crate::error::{Error, Errors};
 use crate::ir::*;
+use crate::source::KernelSource;
 use std::collections::BTreeMap;
 
 /// Promotes variables and arrays.
@@ -181,7 +182,7 @@ fn not_constant(kernel: &Kernel, location: Location, local: &Local) -> Error {
         Some(inside[..end].trim().to_string())
     });
     match index.filter(|i| !i.is_empty()) {
-        Some(i) if i.chars().all(|c| c.is_alphanumeric() || c == '_') => kernel
+        Some(i) if source_of(kernel, location).is_some_and(|source| has_loop_over(source, &i)) => kernel
             .error(location, format!("registers cannot be indexed by `{i}`: unroll the loop over `{i}`"))
             .help(format!("write `for {i} in unroll(…)`; an array in registers needs an index that is constant there")),
         Some(i) => kernel
@@ -191,6 +192,20 @@ fn not_constant(kernel: &Kernel, location: Location, local: &Local) -> Error {
             .error(location, format!("`{}` is in registers, and its index is not a constant", local.name))
             .help("unroll the loops that the index depends on, or use `thread::local::<[T; N]>()` or shared memory"),
     }
+}
+
+fn source_of(kernel: &Kernel, location: Location) -> Option<&KernelSource> {
+    kernel.sources.get(kernel.locations.get(location.0 as usize)?.source as usize)
+}
+
+/// Returns whether the source has a `for` that binds `name`: only such a name can become constant by
+/// unrolling.
+fn has_loop_over(source: &KernelSource, name: &str) -> bool {
+    let binds = |line: &String| {
+        let patterns = line.split("for ").skip(1).filter_map(|rest| Some(rest.split_once(" in ")?.0));
+        patterns.flat_map(|pattern| pattern.split(|c: char| !c.is_alphanumeric() && c != '_')).any(|word| word == name)
+    };
+    source.text.iter().any(binds)
 }
 
 /// A construct around the current instruction.

@@ -92,6 +92,9 @@ impl Reader {
                     arguments: self.list(&m.args),
                 },
             },
+            syn::Expr::Index(i) if is_half_open(&i.index) => {
+                self.refused(&i.index, "a kernel cannot take a part of a slice or array: add its start to each index")
+            }
             syn::Expr::Index(i) => ExprKind::Index(self.boxed(&i.expr), self.boxed(&i.index)),
             syn::Expr::Field(f) => ExprKind::Field(self.boxed(&f.base), member(&f.member)),
             syn::Expr::Tuple(t) => ExprKind::Tuple(self.list(&t.elems)),
@@ -410,4 +413,9 @@ pub(super) fn member(member: &syn::Member) -> Member {
         syn::Member::Named(name) => Member::Name(name.clone()),
         syn::Member::Unnamed(index) => Member::Index(index.index),
     }
+}
+
+/// Returns whether an index is a range that lacks a bound, such as `3..`.
+fn is_half_open(index: &syn::Expr) -> bool {
+    matches!(index, syn::Expr::Range(range) if range.start.is_none() || range.end.is_none())
 }

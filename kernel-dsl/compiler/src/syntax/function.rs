@@ -12,21 +12,22 @@ impl Reader {
     pub(super) fn function(&mut self, item: &ItemFn) -> Function {
         let signature = &item.sig;
         self.reject_conditions_within(signature, &item.block);
+        let what = if self.in_kernel { "a kernel" } else { "a device function" };
         if let Some(t) = &signature.asyncness {
-            let message = "a device function cannot be `async`: remove it; nothing in a kernel can be awaited";
+            let message = format!("{what} cannot be `async`: remove it; nothing in a kernel can be awaited");
             self.refuse(syn::Error::new_spanned(t, message));
         }
         if let Some(t) = &signature.abi {
-            self.refuse(syn::Error::new_spanned(t, "a device function cannot declare an ABI: remove `extern`"));
+            self.refuse(syn::Error::new_spanned(t, format!("{what} cannot declare an ABI: remove `extern`")));
         }
         if let syn::Safety::Unsafe(t) = &signature.safety {
             self.refuse(syn::Error::new_spanned(
                 t,
-                "a device function cannot be `unsafe`: remove it; the oracle checks every memory access",
+                format!("{what} cannot be `unsafe`: remove it; the oracle checks every memory access"),
             ));
         }
         if let Some(t) = &signature.variadic {
-            let message = "a device function cannot be variadic: name each parameter, or take a slice";
+            let message = format!("{what} cannot be variadic: name each parameter, or take a slice");
             self.refuse(syn::Error::new_spanned(t, message));
         }
         let source = place::source(item);
