@@ -310,7 +310,11 @@ impl DeviceArg {
         let (used, device) = match self {
             DeviceArg::Cpu => selected(Device::cpu()),
             DeviceArg::Cuda(ordinal) => {
-                let failed = |source| Error::NoDevice { device: format!("cuda:{ordinal}"), source: Box::new(source) };
+                let failed = |source| Error::NoDevice {
+                    device: format!("cuda:{ordinal}"),
+                    instead: "cpu",
+                    source: Box::new(source),
+                };
                 selected(Device::cuda(ordinal).map_err(failed)?)
             }
             DeviceArg::Best => {

@@ -42,8 +42,8 @@ pub(crate) enum Error {
     #[cfg(feature = "library")]
     #[error("unknown format of weights `{name}`; the formats are {}", .known.join(", "))]
     Format { name: String, known: Vec<&'static str> },
-    #[error("cannot use {device}: {source}; `--device cpu` needs no GPU")]
-    NoDevice { device: String, source: Box<runtime::Error> },
+    #[error("cannot use {device}: {source}; `--device {instead}` needs no GPU")]
+    NoDevice { device: String, instead: &'static str, source: Box<runtime::Error> },
     #[error(transparent)]
     Device(runtime::Error),
     #[error("cannot use the cache in {}: {source}", .folder.display())]

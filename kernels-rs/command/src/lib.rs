@@ -82,7 +82,7 @@ mod unrolling;
 
 pub use kernels_rs_estimate::{nvdisasm, ptxas, sass};
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use error::CommandOutcome;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -123,7 +123,9 @@ enum Command {
 
 /// Runs the command that the program's arguments name.
 pub fn main() -> ExitCode {
-    let arguments = match KernelsArguments::try_parse() {
+    // Without this, clap takes the -1 of `--fuel -1` for an unknown option.
+    let command = KernelsArguments::command().mut_subcommands(|command| command.allow_negative_numbers(true));
+    let arguments = match command.try_get_matches().and_then(|matches| KernelsArguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(e) => {
             // Help goes to stdout and is not an error. A failure to print it cannot be reported.

@@ -15,6 +15,12 @@ const TAIL: f64 = 0.025;
 /// Probability below which a difference counts as significant.
 const SIGNIFICANT: f64 = 0.05;
 
+/// Reads the value of `--least-change`.
+pub(crate) fn percent_arg(text: &str) -> Result<f64, String> {
+    let percent = text.parse().ok().filter(|percent: &f64| percent.is_finite() && *percent >= 0.0);
+    percent.ok_or_else(|| "expected a percentage of 0 or more, such as 2.5".to_string())
+}
+
 /// Returns the median; NaN without values.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();

@@ -168,6 +168,25 @@ fn unknown_names_are_rejected_with_suggestions() {
         let refused = refusal(&[command, &[program.to_str().unwrap()]].concat());
         assert!(refused.contains("is not text in UTF-8; name a text file"), "{refused}");
     }
+    for [command @ .., option, value] in [
+        ["trace", "saxpy", "--fuel", "-1"],
+        ["check", "saxpy", "--seed", "-1"],
+        ["report", "saxpy", "--seed", "-7"],
+        ["bench", "saxpy", "--least-change", "-5"],
+        ["bench", "saxpy", "--least-change", "nan"],
+    ] {
+        let refused = refusal(&[command, [option, value]].concat());
+        assert!(refused.starts_with(&format!("error: invalid value '{value}' for '{option} ")), "{refused}");
+    }
+    // A suite has its own cases and device.
+    for option in ["--case", "--seed", "--device", "--model", "--save", "--against", "--least-change"] {
+        let refused = refusal(&["bench", "--suite", "gemm", option, if option == "--device" { "cpu" } else { "1" }]);
+        assert!(refused.contains("cannot be used with"), "{refused}");
+    }
+    let refused = refusal(&["inspect", "saxpy", "--serve", "--source", "no/such/file.rs"]);
+    assert!(refused.contains("cannot read no/such/file.rs: "), "{refused}");
+    let no_device = refusal(&["tune", "gemm", "--case", "1x1x1", "--device", "cuda:4294967296"]);
+    assert!(no_device.contains("`--device gtx1080`"), "{no_device}");
     let empty = std::env::temp_dir().join(format!("kernels-{}.ptx", std::process::id()));
     std::fs::write(&empty, ".version 6.0\n.target sm_61\n.address_size 64\n").unwrap();
     let refused = refusal(&["inspect", "saxpy", "--against", empty.to_str().unwrap()]);

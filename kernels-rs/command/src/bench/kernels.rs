@@ -10,7 +10,7 @@ use crate::inspect::limits::CaseWork;
 use crate::name::{self, SelectedInstance};
 use crate::output::{counted, json};
 use crate::progress::with_bar;
-use crate::statistics::{ComparisonVerdict, Difference, Summary};
+use crate::statistics::{ComparisonVerdict, Difference, Summary, percent_arg};
 use ::runtime::testing::{self, Case, Profiler, RepeatedLaunch};
 use ::runtime::{Device, DeviceBuffer, Stream};
 use clap::Args;
@@ -48,7 +48,7 @@ pub(super) struct KernelArgs {
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
     /// Least change of a median, in percent, that counts as faster or slower
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent_arg)]
     least_change: f64,
 }
 

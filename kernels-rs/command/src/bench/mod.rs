@@ -41,9 +41,11 @@ pub(super) struct BenchArgs {
     #[cfg_attr(not(feature = "library"), arg(required = true))]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// Group of measurements to run instead
+    /// Group of measurements to run instead, on the first GPU
     #[cfg(feature = "library")]
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = [
+        "case", "seed", "all_cases", "device", "model", "save", "against", "least_change",
+    ])]
     suite: Option<suites::Suite>,
     /// Number of measurements of each item
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..))]

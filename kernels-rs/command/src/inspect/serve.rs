@@ -51,6 +51,10 @@ impl<'a> Server<'a> {
         selected: SelectedInstance,
         linked: Program,
     ) -> Result<Server<'a>, crate::error::Error> {
+        if let Some(file) = &inspect.source {
+            // A file that cannot be followed would show nothing, and no reason.
+            crate::text_file::read(file).map_err(|source| Error::Read { file: file.clone(), source })?;
+        }
         let of_artifact = || source_file(selected.artifact);
         let file = inspect.source.clone().or_else(of_artifact);
         let file = file.ok_or_else(|| Error::NoSource { file: selected.artifact.file.to_string() })?;

@@ -13,7 +13,7 @@ mod weights;
 use crate::error::{CommandOutcome, Error};
 use crate::output::json;
 use crate::progress::with_bar;
-use crate::statistics::ComparisonVerdict;
+use crate::statistics::{ComparisonVerdict, percent_arg};
 use call::{CallOperands, OperandValues, TunedCall};
 use clap::Args;
 use error::TuneError;
@@ -73,7 +73,7 @@ pub(super) struct TuneArgs {
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(2..))]
     confirming: u16,
     /// Least change of a median, in percent, that counts as faster or slower
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent_arg)]
     least_change: f64,
     /// Add a faster plan to a table, which `tuned` of the call takes; the table is created if it
     /// is missing
@@ -335,7 +335,11 @@ impl TuneArgs {
         let count = usize::from(self.candidates);
         let (name, candidates, result) = match self.device.strip_prefix("cuda:").map(str::parse) {
             Some(Ok(ordinal)) => {
-                let failed = |source| Error::NoDevice { device: self.device.clone(), source: Box::new(source) };
+                let failed = |source| Error::NoDevice {
+                    device: self.device.clone(),
+                    instead: "gtx1080",
+                    source: Box::new(source),
+                };
                 let device = Device::cuda(ordinal).map_err(failed)?;
                 let name = device.name().to_string();
                 let mut candidates = PlanCandidates::new(&device, &name, shape, tuned)?;
