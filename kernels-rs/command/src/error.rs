@@ -35,6 +35,8 @@ pub(crate) enum Error {
     Trace { case: String, source: Box<runtime::Error> },
     #[error("cannot measure {instance} in the case {case}: {source}")]
     Profile { instance: String, case: String, source: Box<runtime::Error> },
+    #[error("{instance} is faulty in the case {case}, so that its costs have no meaning:\n{}", .report.to_string().trim_end())]
+    Faulty { instance: String, case: String, report: Box<runtime::interpreter::Report> },
     #[error(transparent)]
     New(#[from] crate::new::Error),
     #[error(transparent)]
@@ -102,7 +104,9 @@ impl Error {
             Error::Trace { .. } | Error::Profile { .. } | Error::Inspect(_) | Error::New(_) => ExitCode::from(2),
             #[cfg(feature = "library")]
             Error::Incumbent { .. } => ExitCode::FAILURE,
-            Error::Compile { .. } | Error::Assembler { .. } | Error::Output(_) => ExitCode::FAILURE,
+            Error::Compile { .. } | Error::Assembler { .. } | Error::Faulty { .. } | Error::Output(_) => {
+                ExitCode::FAILURE
+            }
         }
     }
 

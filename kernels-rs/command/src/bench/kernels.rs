@@ -11,6 +11,7 @@ use crate::name::{self, SelectedInstance};
 use crate::output::{counted, json};
 use crate::progress::with_bar;
 use crate::statistics::{ComparisonVerdict, Difference, Summary, percent_arg};
+use ::runtime::interpreter::Verdict;
 use ::runtime::testing::{self, Case, Profiler, RepeatedLaunch};
 use ::runtime::{Device, DeviceBuffer, Stream};
 use clap::Args;
@@ -288,7 +289,15 @@ impl Meter {
         let failed =
             |source| Error::Profile { instance: name.clone(), case: case.name.clone(), source: Box::new(source) };
         let profiler = Profiler::new(artifact, instance, artifact.target).map_err(failed)?;
-        let work = profiler.run(case).map_err(failed)?.map(|(_, profile)| CaseWork::of(&profile));
+        let profiled = profiler.run(case).map_err(failed)?;
+        // A GPU runs the PTX without checks, which only a correct kernel may do.
+        if let Some((outcome, _)) = &profiled
+            && outcome.report.verdict() == Verdict::Fail
+        {
+            let report = Box::new(outcome.report.clone());
+            return Err(Error::Faulty { instance: name, case: case.name.clone(), report });
+        }
+        let work = profiled.map(|(_, profile)| CaseWork::of(&profile));
         let mut costs = CaseCosts {
             instance: name.clone(),
             case: case.name.clone(),
@@ -552,6 +561,9 @@ impl fmt::Display for CaseCosts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ::runtime::testing::Input;
+    use kernel_dsl::Kernel;
+    use kernel_dsl::compiler::hir::Instance;
 
     #[test]
     fn clocks_are_those_of_the_busy_gpu() {
@@ -626,5 +638,30 @@ mod tests {
         assert_eq!(verdict([900, 400]), ComparisonVerdict::Faster);
         // A count that grows outweighs one that shrinks.
         assert_eq!(verdict([900, 405]), ComparisonVerdict::Slower);
+    }
+
+    mod faulty {
+        use kernel_dsl::prelude::*;
+
+        /// Stores to 32 elements, also if there are fewer.
+        #[kernel(block = 32, grid = 1)]
+        pub fn unguarded(y: &mut [f32]) {
+            y[thread::x()] = 1.0;
+        }
+    }
+
+    #[test]
+    fn faulty_kernel_has_no_costs() {
+        let meter = Meter::new(&Device::cpu(), "gtx1080", 1).unwrap();
+        let selected = SelectedInstance { artifact: faulty::unguarded::ARTIFACT, instance: Instance::default() };
+        let costs = |n: usize| meter.costs(&selected, &Case::new(n.to_string(), [Input::slice(&vec![0f32; n])]), 1);
+        assert!(costs(32).is_ok_and(|costs| costs.work.is_some()));
+        let Err(error @ Error::Faulty { .. }) = costs(31) else { panic!("31 elements") };
+        let text = error.to_string();
+        assert!(text.starts_with("unguarded is faulty in the case 31, so that its costs have no meaning:\n"), "{text}");
+        assert!(
+            text.contains("error[out-of-bounds]: index 31 is out of bounds of `y`, which has 31 elements"),
+            "{text}"
+        );
     }
 }
