@@ -17,7 +17,7 @@ use kernel_dsl::compiler::Target;
 use kernel_dsl::compiler::hir::Instance;
 use kernels_rs_estimate::ptxas::Ptxas;
 use runtime::Device;
-use runtime::interpreter::report::Allowed;
+use runtime::interpreter::report::{Allowed, shown_path};
 use runtime::interpreter::{self, Schedule, Unreached, Verdict};
 use runtime::testing::{CaseReport, Checker, Executor, Failure, InstanceReport, KernelSpec, Warned, unreached};
 use serde::Serialize;
@@ -490,7 +490,7 @@ impl InstanceCheck {
             }
             None => warning()?,
         };
-        let place = place.unwrap_or_else(|| format!("{}:{}", self.file, self.line));
+        let place = place.unwrap_or_else(|| format!("{}:{}", shown_path(self.file), self.line));
         Some([severity, self.instance.clone(), check.to_string(), place])
     }
 }

@@ -5,6 +5,7 @@ use crate::error::{CommandOutcome, Error};
 use crate::output::{counted, json};
 use clap::Args;
 use kernel_dsl::Artifact;
+use runtime::interpreter::report::shown_path;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 
@@ -79,7 +80,7 @@ impl ListArgs {
                 false => writeln!(out, "{}", shortened(line.trim_end(), columns))?,
                 true => {
                     writeln!(out, "{}", line.trim_end())?;
-                    writeln!(out, "    {}:{}", entry.file, entry.line)?;
+                    writeln!(out, "    {}:{}", shown_path(entry.file), entry.line)?;
                     let named = entry.instances.iter().zip(&entry.arguments).filter(|(_, given)| given.is_some());
                     let width = named.map(|(name, _)| name.chars().count()).max().unwrap_or(0);
                     for (name, arguments) in entry.instances.iter().zip(&entry.arguments) {

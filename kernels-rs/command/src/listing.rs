@@ -11,6 +11,7 @@ use crate::output::counted;
 use kernel_dsl::compiler::Target;
 use kernels_rs_estimate::sass::banks::BankConflict;
 use kernels_rs_estimate::sass::{Line, SassInstruction};
+use runtime::interpreter::report::shown_path;
 use std::io::{self, IsTerminal, Write};
 
 /// Maximum width of a line of Rust.
@@ -125,7 +126,7 @@ impl ListingContents<'_> {
     fn heading(&self, out: &mut dyn Write, at: usize, line: Option<&Line>) -> io::Result<()> {
         let gutter = self.gutter(at, self.depths(), false);
         let text = match line {
-            Some(line) => format!("{}:{} {}", line.file, line.number, self.lines.code(line)),
+            Some(line) => format!("{}:{} {}", shown_path(&line.file), line.number, self.lines.code(line)),
             None => "no line of Rust".to_string(),
         };
         let text = truncate(text.trim_end(), WIDTH - gutter.chars().count());

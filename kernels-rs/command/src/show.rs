@@ -13,6 +13,7 @@ use kernel_dsl::compiler::ir::Kernel;
 use kernel_dsl::compiler::lower::checked::{CheckedKernel, MODERATE_ARGUMENT_LIMIT};
 use kernel_dsl::compiler::passes::Optimized;
 use kernel_dsl::compiler::{Errors, Target, compile, emit};
+use runtime::interpreter::report::shown_path;
 use std::borrow::Cow;
 use std::io::Write;
 
@@ -165,7 +166,7 @@ fn sass(name: &str, optimized: &Optimized, ptx: &str, out: &mut dyn Write) -> Re
 /// Prints the source of a function under the name of its file.
 fn text(out: &mut dyn Write, function: &Function) -> Result<(), Error> {
     let source = &function.source;
-    writeln!(out, "// {}", source.file)?;
+    writeln!(out, "// {}", shown_path(&source.file))?;
     let width = (source.line as usize + source.text.len()).to_string().len();
     for (number, line) in (source.line..).zip(&source.text) {
         writeln!(out, "{}", format!("{number:width$} │ {line}").trim_end())?;

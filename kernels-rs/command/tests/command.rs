@@ -149,6 +149,21 @@ fn show_uses_the_line_numbers_of_the_source_file() {
 }
 
 #[test]
+fn paths_can_be_opened_from_the_current_folder() {
+    let package = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    for (arguments, path) in [
+        (["trace", "saxpy"].as_slice(), "\nsrc/elementwise.rs:39  let i = grid::index();\n"),
+        (&["show", "saxpy", "--source"], "// src/elementwise.rs\n"),
+        (&["list", "-v", "saxpy"], " src/elementwise.rs:38\n"),
+        (&["report", "saxpy", "--all"], " src/elementwise.rs:41:9 "),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_kernels")).args(arguments).current_dir(package).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains(path) && !text.contains("kernels-rs/src"), "{text}");
+    }
+}
+
+#[test]
 fn unknown_names_are_rejected_with_suggestions() {
     let unknown = refusal(&["show", "matmull"]);
     assert_eq!(unknown, "error: unknown kernel `matmull` (is `matmul` meant?); `kernels list` prints all\n");

@@ -13,6 +13,7 @@ use crate::output::{counted, json};
 use clap::Args;
 use kernels_rs_estimate::device::DeviceModel;
 use kernels_rs_estimate::{Estimator, LaunchEstimate};
+use runtime::interpreter::report::shown_path;
 use runtime::testing;
 use serde::Serialize;
 use std::io::Write;
@@ -160,7 +161,8 @@ impl ProfileSummary {
             stalls.iter().take(4).map(|(reason, share)| format!("{} {}", reason.name(), percent(**share))).collect();
         writeln!(out, "  waiting     {}", stalls.join(", "))?;
         for line in launch.lines.iter().filter(|line| line.share >= 0.02).take(5) {
-            let place = line.line.as_ref().map_or("no line".to_string(), |l| format!("{}:{}", l.file, l.number));
+            let place =
+                line.line.as_ref().map_or("no line".to_string(), |l| format!("{}:{}", shown_path(&l.file), l.number));
             writeln!(out, "    {:>4}  {place}  {}", percent(line.share), line.reason.name())?;
         }
         Ok(())

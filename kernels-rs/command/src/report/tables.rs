@@ -11,6 +11,7 @@ use kernel_dsl::compiler::analyses::memory::{self, AccessKind, Cost};
 use kernel_dsl::compiler::analyses::occupancy::Occupancy;
 use kernels_rs_estimate::sass::Line;
 use runtime::interpreter::profile::BranchCounts;
+use runtime::interpreter::report::shown_path;
 use std::io::Write;
 use std::ops::Range;
 
@@ -78,6 +79,7 @@ impl ReportJson {
             let [now, rolled, by_2, by_4, by_8, whole] =
                 forms.map(|form| l.form(form).map_or(String::new(), LoopForm::figures));
             let SourcePlace { file, line, text, .. } = &l.place;
+            let file = shown_path(file);
             [format!("{file}:{line} {text}"), now, rolled, by_2, by_4, by_8, whole]
         };
         rows.extend(loops.iter().map(cells));
@@ -110,7 +112,7 @@ impl ReportJson {
         }
         let part = self.lines.iter().filter(|line| line.lanes < 32 * line.instructions && !line.file.is_empty());
         let parts: Vec<_> =
-            part.map(|line| format!("{}:{} {}", line.file, line.line, percent(line.active()))).collect();
+            part.map(|line| format!("{}:{} {}", shown_path(&line.file), line.line, percent(line.active()))).collect();
         if !parts.is_empty() {
             writeln!(out, "active lanes of a line's instructions, where some lanes are inactive:")?;
         }
@@ -223,6 +225,7 @@ impl AccessReport {
     /// Returns the row of the table: place, access, size, cost, and the measurements if `measured`.
     fn row(&self, measured: bool) -> [String; 10] {
         let SourcePlace { file, line, column, .. } = &self.place;
+        let file = shown_path(file);
         let kind = match self.kind {
             AccessKind::Load => "load",
             AccessKind::Store => "store",
@@ -311,6 +314,7 @@ impl ProofFacts {
 impl MachineBranch {
     fn row(&self, measured: bool) -> [String; 4] {
         let SourcePlace { file, line, column, .. } = &self.place;
+        let file = shown_path(file);
         let kind = if self.looped { "loop" } else { "branch" };
         let times = if self.count > 1 { format!("{} × ", self.count) } else { String::new() };
         let ways = match self.measured {
@@ -362,6 +366,7 @@ impl Slowness {
 /// Prints the place and its line.
 fn print_place(place: &SourcePlace, out: &mut dyn Write) -> Result<(), Error> {
     let SourcePlace { file, line, column, text } = place;
+    let file = shown_path(file);
     let gutter = line.to_string().len();
     writeln!(out, "{:gutter$}--> {file}:{line}:{column}", "")?;
     Ok(writeln!(out, "{line} | {text}")?)

@@ -9,7 +9,7 @@ use crate::code::frame::{FrameRegister, LaneWord};
 use crate::code::{AccessLocation, AccessOp, Inst, Pc, SlotIndex};
 use crate::machine::observer::Observer;
 use crate::machine::{Machine, VALUES, Warp};
-use crate::report::{self, Sites};
+use crate::report::{self, Sites, shown_path};
 use kernel_dsl_compiler::{Scalar, ir};
 use runtime_simt::number::short;
 use serde::Serialize;
@@ -466,7 +466,7 @@ impl fmt::Display for Trace {
             write!(f, "\nit executes no operations")?;
         }
         for TracedLine { file, line, text, events, .. } in lines {
-            write!(f, "\n{file}:{line}  {text}")?;
+            write!(f, "\n{}:{line}  {text}", shown_path(file))?;
             for event in events {
                 write!(f, "\n    {event}")?;
             }

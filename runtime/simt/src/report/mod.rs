@@ -44,7 +44,7 @@ pub use crate::Thread;
 pub use findings::{Description, Findings, Sites};
 use kernel_dsl_compiler::oracle::{Check, Severity};
 use kernel_dsl_compiler::source::KernelSource;
-pub use path::show_paths_from;
+pub use path::{show_paths_from, shown_path};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use std::cmp::Reverse;
