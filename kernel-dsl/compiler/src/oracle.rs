@@ -302,7 +302,9 @@ impl Check {
             Check::OutOfBounds => "guard the access with `if index < length`, or use a masked load or store",
             Check::Misaligned => "declare the alignment with `#[requires(x.aligned(n))]`, or access single elements",
             Check::ReadOnlyWrite => "take the argument as `&mut [T]` or `ViewMut`",
-            Check::UninitializedShared => "store to the element and call `block::sync()` before loading it",
+            Check::UninitializedShared => {
+                "store to the element, or wait for the copy to it, and call `block::sync()` before loading it"
+            }
             Check::UnfinishedCopy => {
                 "wait for the copy on every path, with `token.wait()` or `pipeline::wait`, before the array is reused and before the kernel ends"
             }
@@ -347,7 +349,7 @@ impl Check {
                 "guard the shift amount, or use `wrapping_shl` or `wrapping_shr`, which shift modulo the width"
             }
             Check::Livelock => {
-                "let a thread wait only for work that finishes first, or for warps of its block that do not wait for it. Declare the kernel `cooperative` if its blocks wait for each other"
+                "let each iteration change what the condition reads. Let a thread wait only for work that finishes first, or for warps of its block that do not wait for it. Declare the kernel `cooperative` if its blocks wait for each other"
             }
             Check::FuelExhausted => {
                 "check that the loop ends; if it does, raise the limit: `Device::set_instruction_limit` or \
