@@ -54,6 +54,12 @@ pub fn each(y: &mut [f32]) {
     y.iter_mut().for_each(|v| *v += 1.0);
 }
 
+/// A missing rank: no trait of the macros is named.
+#[kernel(block = 32, grid = 1)]
+pub fn rank(x: View<f32>, y: &mut [f32]) {
+    y[0] = x[0];
+}
+
 fn main() {
     println!("{} {}", TABLE[0], Square(2.0).area());
 }

@@ -49,6 +49,11 @@ macro_rules! register {
             }
         }
     };
+    ($kernel:ty $(, $cases:expr)? $(,)?) => {
+        ::std::compile_error!(
+            "`register!` takes a kernel, its cases and its reference: a reference that states nothing gives `Expected::unchecked(argument)` for each output"
+        );
+    };
 }
 
 /// Registers the cases in which `kernels bench` measures a kernel: `runtime::register_bench!(saxpy,

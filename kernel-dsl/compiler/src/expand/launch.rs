@@ -237,7 +237,11 @@ fn memory_of(ty: &Type) -> Option<(&'static str, Vec<TokenStream>)> {
         Type::Path(path) => {
             let last = path.path.segments.last()?;
             let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
-            let arguments = arguments.args.iter().map(ToTokens::to_token_stream).collect();
+            let arguments: Vec<_> = arguments.args.iter().map(ToTokens::to_token_stream).collect();
+            // rustc reports a missing rank at the type, and would name our trait in a second error.
+            if arguments.len() != 2 {
+                return None;
+            }
             match last.ident.to_string().as_str() {
                 "View" => Some(("ViewArgument", arguments)),
                 "ViewMut" => Some(("ViewMutArgument", arguments)),
