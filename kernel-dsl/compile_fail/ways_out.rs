@@ -18,7 +18,7 @@ impl Square {
     }
 }
 
-/// The index is a variable of no loop, so that nothing can be unrolled.
+/// Uses an index that is a variable of no loop, so that nothing can be unrolled.
 #[kernel(block = 32, grid = 1)]
 pub fn stack(y: &mut [u32]) {
     let mut stack = [0u32; 4];
@@ -40,7 +40,7 @@ pub unsafe fn trusted(y: &mut [f32]) {
     y[0] = 0.0;
 }
 
-/// One error: the type of the slot follows from the refused call.
+/// Has one error: the type of the slot follows from the refused call.
 #[kernel(block = 32, grid = 1)]
 pub fn slot(y: &mut [f32]) {
     if let Some(slot) = y.get_mut(thread::x()) {
@@ -48,7 +48,7 @@ pub fn slot(y: &mut [f32]) {
     }
 }
 
-/// One error here, too.
+/// Has one error, too.
 #[kernel(block = 32, grid = 1)]
 pub fn each(y: &mut [f32]) {
     y.iter_mut().for_each(|v| *v += 1.0);

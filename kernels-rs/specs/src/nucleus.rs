@@ -197,6 +197,7 @@ fn sums_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
     [
         (Logits::Drawn, 1.0, [2, 2600, 1]),
         (Logits::Drawn, 2.0, [2, 2600, 3]),
+        (Logits::Drawn, 1.0, [1, 6200, 1]),
         (Logits::Drawn, 0.05, [1, 1500, 2]),
         (Logits::Drawn, 1.0, [1, 601, 601]),
         (Logits::Wide, 1.0, [1, 1100, 1]),
@@ -252,6 +253,7 @@ fn tokens_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
     for (logits, t, top_p, extents, longest) in [
         (Logits::Drawn, 1.0, 0.9, [2, 2600, 1], 64),
         (Logits::Drawn, 0.25, 0.5, [1, 1500, 2], 64),
+        (Logits::Drawn, 1.0, 0.9, [3, 900, 3], 64),
         // More columns of a thread than a word has bits.
         (Logits::Drawn, 1.0, 0.9, [1, 17_000, 1], 256),
         (Logits::Wide, 1.0, 0.99, [1, 1100, 1], 8),
@@ -378,6 +380,11 @@ fn draw_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
         (Logits::Drawn, 1.0, 0.9, [1, 5000, 1], 64, false),
         (Logits::Drawn, 0.5, 0.95, [1, 9000, 1], 64, false),
         (Logits::Special, 1.0, 0.97, [1, 5000, 1], 64, false),
+        (Logits::Drawn, 1.0, 0.9, [3, 300, 3], 64, false),
+        (Logits::Special, 2.0, 0.97, [1, 9000, 1], 64, false),
+        (Logits::Special, 3.0, 0.96, [1, 7000, 2], 64, false),
+        (Logits::Special, 1.5, 0.95, [1, 600, 1], 64, false),
+        (Logits::Special, 2.5, 0.96, [1, 20_000, 1], 64, false),
     ] {
         let [rows, cols, parts] = extents;
         for _ in 0..3000 {

@@ -2,17 +2,17 @@
 //! all multiprocessors: four kernels, which read the logits three times.
 //!
 //! 1. [`ends_of_parts`]: the largest and the smallest logit of each part of a row.
-//! 2. [`level_sums`]: the sum of the probabilities of each of 512 levels, which are equal intervals
-//!    of the logits from the largest down, for each part and for the row.
+//! 2. [`level_sums`]: the sums of probabilities by levels, for each part and for the row. The 512
+//!    levels are equal intervals of the logits from the largest down.
 //! 3. [`level_tokens`]: the level in which the sum reaches p, and its tokens in each part.
 //! 4. [`draw_likely`], one block for each row: the search of [`threshold`](super::threshold) among
 //!    the tokens of that level, and the draw. A uniform number selects a level, a part and a token.
 //!    A part is read once more if the number selects it.
 //!
 //! Probabilities are the integers of [`threshold`](super::threshold), so that all sums are exact.
-//! The number selects from the tokens of the levels above in the order of levels and then of
-//! columns, and then from the level's tokens in descending order. Therefore a draw does not depend
-//! on the parts.
+//! The number selects first from the tokens of the levels above, in the order of levels and then of
+//! columns. The level's tokens follow in descending order. Therefore a draw does not depend on the
+//! parts.
 //!
 //! A level mostly has a few hundred tokens, which the draw keeps in shared memory. If it has more
 //! than 2048, or a part has more than its list can hold, the search reads the whole row, as
@@ -27,7 +27,7 @@
 //! | tokens of the level are read from the lists in each round; each probability is computed twice | 35.5 | 105.9 |
 //! | tokens of the level in shared memory; sums of parts by levels instead of exponentials in [`level_tokens`] | 25.7 | 82.2 |
 //! | selection by levels, so that the draw computes few exponentials | 25.3 | 74.5 |
-//! | loads of the next step under way; all threads search the token | 24.8 | 72.8 |
+//! | loads of the next step in flight; all threads search the token | 24.8 | 72.8 |
 //! | 512 instead of 1024 threads draw | **21.7** | **73.7** |
 //!
 //! Of the 64 rows' time, a quarter each is [`level_sums`], 58 instructions for each token, and the
@@ -57,7 +57,7 @@ pub const LEVELS: usize = 512;
 #[device]
 const LOADS_AHEAD: usize = 8;
 
-/// The same where the loads of the next step are under way as well. [`LOW_BITS`] limits it.
+/// The same where the loads of the next step are in flight as well. [`LOW_BITS`] limits it.
 #[device]
 const STEP: usize = 4;
 
@@ -226,8 +226,8 @@ pub fn ends_of_parts<T: Float>(logits: View<T, 2>, mut ends: ViewMut<Ends, 2>, m
     }
 }
 
-/// Computes the sums of the probabilities of each part's tokens by levels, and adds them to the sums
-/// of the row.
+/// Computes the sums of the probabilities of each part's tokens by levels, and adds them to the
+/// sums of the row.
 ///
 /// `logits` is [rows, columns], `ends` is [rows, parts], `sums` is [rows, 512], and `of_parts` is
 /// [rows, parts, 512].
@@ -247,7 +247,7 @@ pub fn level_sums<T: Float>(
 ) {
     let (row, part, t) = (block::x(), block::y(), thread::x());
     let [first, end] = columns(part, ends.cols(), logits.cols());
-    // Loads are under way while the levels are computed, and while a step is.
+    // Loads are in flight while the levels are computed, and while a step is.
     let mut next = loaded::<T, STEP>(logits, row, first, end);
     let levels = levels(ends.at(row), temperature, unit);
     let mut low = Shared::<u32, 1>::new([LEVELS]);
@@ -280,8 +280,8 @@ pub fn level_sums<T: Float>(
     of_parts[(row, part, t)] = own;
 }
 
-/// Returns the lower [`LOW_BITS`] bits of a number of units, and the upper bits. Conversions to 64-bit
-/// integers are slow.
+/// Returns the lower [`LOW_BITS`] bits of a number of units, and the upper bits. Conversions to
+/// 64-bit integers are slow.
 #[device]
 fn words_of(units: f32) -> [u32; 2] {
     let upper = (units * (1.0 / (1 << LOW_BITS) as f32)) as u32;
@@ -314,7 +314,7 @@ pub fn level_tokens<T: Float>(
 ) {
     let (row, part, t) = (block::x(), block::y(), thread::x());
     let [first, end] = columns(part, ends.cols(), logits.cols());
-    // Loads are under way while the levels are computed, and while a step is.
+    // Loads are in flight while the levels are computed, and while a step is.
     let mut next = loaded::<T, STEP>(logits, row, first, end);
     let levels = levels(ends.at(row), temperature, unit);
     let cut = cut(sums.at(row), top_p, levels.measure);

@@ -232,13 +232,13 @@ pub fn scan_linked<
         }
     }
 
-    of_group = poll::<T>(links, tiles + thread::x(), of_group);
-    let mut of_groups = sum_of::<T>(of_group);
-    let mut late = !is_published(of_group);
-    for other in rolled((thread::x() + 256..group).step_by(256)) {
-        let of_group = poll::<T>(links, tiles + other, [0; 2]);
-        of_groups = of_groups + sum_of::<T>(of_group);
-        late = late || !is_published(of_group);
+    let mut of_groups = T::default();
+    let mut late = false;
+    for other in rolled((thread::x()..group).step_by(256)) {
+        let of_other = poll::<T>(links, tiles + other, of_group);
+        of_groups = of_groups + sum_of::<T>(of_other);
+        late = late || !is_published(of_other);
+        of_group = [0; 2];
     }
     if block::any(late) {
         of_groups = T::default();

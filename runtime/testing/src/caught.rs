@@ -19,7 +19,7 @@ pub fn generated(
 /// Calls `function`, which `name` describes. The kernel's author wrote it, so its panic is a
 /// mistake in one spec, and other kernels are still checked.
 pub(super) fn caught<T>(name: &str, function: impl FnOnce() -> T) -> Result<T, String> {
-    // What an interrupted function leaves behind is not used again.
+    // No value that an interrupted function leaves behind is used again.
     catch_unwind(AssertUnwindSafe(function)).map_err(|payload| {
         let text = payload.downcast_ref::<String>().map(String::as_str).or(payload.downcast_ref::<&str>().copied());
         format!("{name} panicked: {}", text.unwrap_or("a panic without a message"))

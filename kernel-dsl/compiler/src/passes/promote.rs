@@ -198,8 +198,8 @@ fn source_of(kernel: &Kernel, location: Location) -> Option<&KernelSource> {
     kernel.sources.get(kernel.locations.get(location.0 as usize)?.source as usize)
 }
 
-/// Returns whether the source has a `for` that binds `name`: only such a name can become constant by
-/// unrolling.
+/// Returns whether the source has a `for` that binds `name`: only such a name can become constant
+/// by unrolling.
 fn has_loop_over(source: &KernelSource, name: &str) -> bool {
     let binds = |line: &String| {
         let patterns = line.split("for ").skip(1).filter_map(|rest| Some(rest.split_once(" in ")?.0));

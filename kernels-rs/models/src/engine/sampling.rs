@@ -12,20 +12,20 @@ use std::str::FromStr;
 /// The values that a parameter of sampling may have. On a command line, the range reads the value
 /// of an option.
 #[derive(Clone, Copy)]
-struct ParameterRange {
+struct SamplingRange {
     contains: fn(f32) -> bool,
     /// A description of the values, for messages.
     expected: &'static str,
 }
 
-const TEMPERATURE: ParameterRange = ParameterRange { contains: |x| x >= 0.0, expected: "0 or more" };
-const TOP_P: ParameterRange = ParameterRange { contains: |x| x > 0.0, expected: "a number above 0" };
-const MIN_P: ParameterRange = ParameterRange { contains: |x| (0.0..=1.0).contains(&x), expected: "0 to 1" };
-const REPETITION_PENALTY: ParameterRange = TOP_P;
-const FREQUENCY_PENALTY: ParameterRange = ParameterRange { contains: f32::is_finite, expected: "a finite number" };
-const PRESENCE_PENALTY: ParameterRange = FREQUENCY_PENALTY;
+const TEMPERATURE: SamplingRange = SamplingRange { contains: |x| x >= 0.0, expected: "0 or more" };
+const TOP_P: SamplingRange = SamplingRange { contains: |x| x > 0.0, expected: "a number above 0" };
+const MIN_P: SamplingRange = SamplingRange { contains: |x| (0.0..=1.0).contains(&x), expected: "0 to 1" };
+const REPETITION_PENALTY: SamplingRange = TOP_P;
+const FREQUENCY_PENALTY: SamplingRange = SamplingRange { contains: f32::is_finite, expected: "a finite number" };
+const PRESENCE_PENALTY: SamplingRange = FREQUENCY_PENALTY;
 
-impl ParameterRange {
+impl SamplingRange {
     /// Rejects a value outside the range.
     fn check(self, value: f32) -> std::result::Result<(), String> {
         match (self.contains)(value) {
@@ -35,7 +35,7 @@ impl ParameterRange {
     }
 }
 
-impl TypedValueParser for ParameterRange {
+impl TypedValueParser for SamplingRange {
     type Value = f32;
 
     fn parse_ref(

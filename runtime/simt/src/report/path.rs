@@ -26,8 +26,8 @@ pub fn show_paths_from(folder: &Path) {
     let _ = SHOWN_FOLDER.set(folder.to_path_buf());
 }
 
-/// Returns the path of a source as it is shown after [`show_paths_from`]. `file` begins with the name
-/// of its package.
+/// Returns the path of a source as it is shown after [`show_paths_from`]. `file` begins with the
+/// name of its package.
 pub fn shown_path(file: &str) -> Cow<'_, str> {
     let packages = SHOWN_FOLDER.get().map(|folder| SHOWN_PACKAGES.get_or_init(|| PackageFolders::below(folder)));
     match packages.and_then(|packages| packages.path(file)) {
