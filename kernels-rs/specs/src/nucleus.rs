@@ -381,10 +381,9 @@ fn draw_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
         (Logits::Drawn, 0.5, 0.95, [1, 9000, 1], 64, false),
         (Logits::Special, 1.0, 0.97, [1, 5000, 1], 64, false),
         (Logits::Drawn, 1.0, 0.9, [3, 300, 3], 64, false),
-        (Logits::Special, 2.0, 0.97, [1, 9000, 1], 64, false),
-        (Logits::Special, 3.0, 0.96, [1, 7000, 2], 64, false),
+        (Logits::Special, 2.0, 0.97, [1, 2700, 1], 64, false),
+        (Logits::Special, 3.0, 0.96, [1, 2300, 2], 64, false),
         (Logits::Special, 1.5, 0.95, [1, 600, 1], 64, false),
-        (Logits::Special, 2.5, 0.96, [1, 20_000, 1], 64, false),
     ] {
         let [rows, cols, parts] = extents;
         for _ in 0..3000 {

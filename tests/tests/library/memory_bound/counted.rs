@@ -36,8 +36,12 @@ fn gathers(device: &Device) {
 
 fn scans(device: &Device) {
     let mut random = Random::new(42);
-    // One row, below and above the size that is split; many rows; strided rows; odd lengths.
-    for [rows, n, pitch] in [[1, 1, 1], [1, 20_001, 20_001], [1, 16_384, 16_384], [20, 37, 40], [3, 5, 5], [2, 0, 4]] {
+    // One row, below and above the size that is split, and with more tiles than a group; many rows;
+    // strided rows; odd lengths.
+    const LONG: usize = 257 * 8192 + 4;
+    for [rows, n, pitch] in
+        [[1, 1, 1], [1, 20_001, 20_001], [1, 16_384, 16_384], [1, LONG, LONG], [20, 37, 40], [3, 5, 5], [2, 0, 4]]
+    {
         let x: Vec<u32> = (0..rows * pitch).map(|_| random.below(1000) as u32).collect();
         let floats = random.values::<f32>(rows * pitch);
         let (dx, df) = (device.upload(&x).unwrap(), device.upload(&floats).unwrap());
