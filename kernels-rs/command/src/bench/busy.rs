@@ -3,8 +3,8 @@
 use kernel_dsl::prelude::*;
 
 /// The names that the macros use, with a registry that drops its entries: the commands list the
-/// program's kernels, and not this one.
-mod unlisted {
+/// program's kernels, and not those of this crate.
+pub(super) mod unlisted {
     pub use kernel_dsl::*;
 
     pub mod __private {

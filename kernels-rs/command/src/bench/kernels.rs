@@ -641,10 +641,11 @@ mod tests {
     }
 
     mod faulty {
+        use crate::bench::busy::unlisted;
         use kernel_dsl::prelude::*;
 
         /// Stores to 32 elements, also if there are fewer.
-        #[kernel(block = 32, grid = 1)]
+        #[kernel(crate = unlisted, block = 32, grid = 1)]
         pub fn unguarded(y: &mut [f32]) {
             y[thread::x()] = 1.0;
         }
