@@ -378,7 +378,10 @@ fn draw_cases(_: &Instance, random: &mut Random) -> Vec<Case> {
         (Logits::Equal, 1.0, 0.4, [1, 2048, 2], 1024, true),
         // Several tokens above the level in a thread.
         (Logits::Drawn, 1.0, 0.9, [1, 5000, 1], 64, false),
-        (Logits::Drawn, 0.5, 0.95, [1, 16_000, 1], 64, false),
+        (Logits::Drawn, 0.5, 0.95, [1, 9000, 1], 64, false),
+        // In one of these, the second iteration of the last search finds the token.
+        (Logits::Drawn, 0.7, 0.9, [1, 15_000, 1], 64, false),
+        (Logits::Drawn, 0.6, 0.9, [1, 14_000, 1], 64, false),
         (Logits::Special, 1.0, 0.97, [1, 5000, 1], 64, false),
         (Logits::Drawn, 1.0, 0.9, [3, 300, 3], 64, false),
         (Logits::Special, 2.0, 0.97, [1, 2700, 1], 64, false),
