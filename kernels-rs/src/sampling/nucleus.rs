@@ -30,8 +30,9 @@
 //! | loads of the next step in flight; all threads search the token | 24.8 | 72.8 |
 //! | 512 instead of 1024 threads draw | **21.7** | **73.7** |
 //!
-//! Of the 64 rows' time, a quarter each is [`level_sums`], 58 instructions for each token, and the
-//! draw, a block for each row. Designs before these, on an H100:
+//! For 64 rows, [`level_sums`] and the draw take a third of the time each. The first executes 58
+//! instructions for each token, and the second has a block for each row. Designs before these, on an
+//! H100:
 //!
 //! | design | 1 row | 64 rows |
 //! |---|---|---|
@@ -57,7 +58,7 @@ pub const LEVELS: usize = 512;
 #[device]
 const LOADS_AHEAD: usize = 8;
 
-/// The same where the loads of the next step are in flight as well. [`LOW_BITS`] limits it.
+/// The columns of a thread that a step loads while the step before runs. [`LOW_BITS`] limits them.
 #[device]
 const STEP: usize = 4;
 
