@@ -4,6 +4,9 @@
 //! one launch instead of two. To find the last block, blocks count themselves. A kernel sets its
 //! words back to 0 before it ends, and the next launch finds them so: no launch clears them.
 //!
+//! Blocks of a launch also exchange numbers by such words: a word has the 32 bits of a number, and
+//! the flag [`PUBLISHED`] above them.
+//!
 //! On a device, a call borrows the words for its launches. A graph has separate words.
 
 use crate::QueueMemory;
@@ -15,6 +18,15 @@ use std::sync::Arc;
 
 /// The minimum number of words of a buffer. Calls of different shapes then borrow the same buffer.
 const MIN_WORDS: usize = 1024;
+
+/// The flag of a word: whether its number is published.
+#[device]
+pub const PUBLISHED: u64 = 1 << 32;
+
+/// The number of times that a block polls a word: about 0.2 ms on an H200, many times as long as a
+/// block runs.
+#[device]
+pub const MAX_POLLS: u32 = 256;
 
 /// Counts the block in an element of `ended`, which `counter` returns to one thread. Returns how
 /// many of the `blocks` blocks have stored their results. The last block sets the element to 0.

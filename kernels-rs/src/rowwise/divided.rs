@@ -19,20 +19,12 @@
 //! A word has the 32 bits of a number, and a flag above them. Both become visible at once, so that
 //! no block needs a fence. The last block of a row to read the words sets them back to 0.
 
+use crate::counters::{MAX_POLLS, PUBLISHED};
 use kernel_dsl::prelude::*;
 
 /// The maximum number of parts of a row.
 #[device]
 pub const MAX_PARTS: usize = 128;
-
-/// The number of times that a block polls a word: about 0.2 ms on an H200, many times as long as a
-/// block runs.
-#[device]
-const MAX_POLLS: u32 = 256;
-
-/// The flag of a word: whether its number is published.
-#[device]
-const PUBLISHED: u64 = 1 << 32;
 
 /// Publishes `own`, the numbers of part `part`, and writes those of all parts to `all`. All threads
 /// of the block may read `all` after the call, and all call it. Returns the number of blocks that

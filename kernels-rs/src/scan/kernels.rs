@@ -1,6 +1,7 @@
 //! The kernels of prefix sums.
 
 use super::items::*;
+use crate::counters::{MAX_POLLS, PUBLISHED};
 use kernel_dsl::prelude::*;
 
 /// Loads four elements of a row from index `at` on, with zeros from `to` on; by one access if `V`
@@ -269,15 +270,6 @@ pub fn scan_linked<
         }
     }
 }
-
-/// The flag of a word: whether its sum is published.
-#[device]
-const PUBLISHED: u64 = 1 << 32;
-
-/// The number of times that a block polls a word: about 0.2 ms on an H200, many times as long as a
-/// block runs.
-#[device]
-const MAX_POLLS: u32 = 256;
 
 /// Publishes a sum to other blocks.
 #[device]
