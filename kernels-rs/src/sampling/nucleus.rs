@@ -31,8 +31,8 @@
 //! | 512 instead of 1024 threads draw | **21.7** | **73.7** |
 //!
 //! For 64 rows, [`level_sums`] and the draw take a third of the time each. The first executes 58
-//! instructions for each token, and the second has a block for each row. Designs before these, on an
-//! H100:
+//! instructions for each token, and the second has a block for each row. Designs before these, on
+//! an H100:
 //!
 //! | design | 1 row | 64 rows |
 //! |---|---|---|
